@@ -1,0 +1,185 @@
+//! Identities as types of their own, so that a job id cannot be passed where a session is meant.
+
+/// A job's id, unique for the life of a server's data and never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// A job's priority: the smaller the more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pri(pub u32);
+
+impl Pri {
+    /// Whether jobs of this priority count as `current-jobs-urgent`.
+    #[must_use]
+    pub fn is_urgent(self) -> bool {
+        self < URGENT_BELOW
+    }
+}
+
+/// Priorities below this one are urgent (the original's threshold).
+const URGENT_BELOW: Pri = Pri(1024);
+
+/// One client's conversation, known by this id to every process that takes part in it.
+///
+/// Ids are never used twice within the life of the frontend that makes them: the serial in the
+/// upper 40 bits only grows, the slot in the lower 24 says where the frontend keeps the session.
+/// `frontend` tells the sessions of several frontends apart; in one process it is always 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    /// Index of the frontend that owns the connection.
+    pub frontend: u16,
+    /// Serial and slot, see [`SessionId::new`].
+    pub number: u64,
+}
+
+/// Bits of [`SessionId::number`] that hold the slot: 16.7 million connections at once.
+const SLOT_BITS: u32 = 24;
+
+impl SessionId {
+    /// The session in `slot` that is the `serial`-th of its frontend.
+    ///
+    /// # Panics
+    /// If `slot` needs more than 24 bits or `serial` more than 40: descriptors run out long before
+    /// the one, and a million connections a second take twelve days to reach the other.
+    #[must_use]
+    pub fn new(frontend: u16, serial: u64, slot: u32) -> SessionId {
+        assert!(
+            slot < 1 << SLOT_BITS,
+            "more sessions at once than a session id can tell apart"
+        );
+        assert!(
+            serial < 1 << (u64::BITS - SLOT_BITS),
+            "session serials are used up"
+        );
+        SessionId {
+            frontend,
+            number: serial << SLOT_BITS | u64::from(slot),
+        }
+    }
+
+    /// Where the frontend keeps this session.
+    #[must_use]
+    pub fn slot(self) -> u32 {
+        (self.number & ((1 << SLOT_BITS) - 1)) as u32
+    }
+}
+
+/// Number of an ask within its session; only grows. An event repeats the number of the ask that it
+/// answers, so that an answer to something given up is told from the answer that is awaited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+/// Who asks, and which of their asks it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// The session that asks.
+    pub session: SessionId,
+    /// Which of its asks this is.
+    pub seq: Seq,
+}
+
+/// Index of a shard: one engine with its journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u8);
+
+/// A set of shards. At most [`ShardSet::SHARDS_MAX`] shards exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardSet(u64);
+
+impl ShardSet {
+    /// How many shards a set can tell apart.
+    pub const SHARDS_MAX: usize = 64;
+
+    /// The set without any shard.
+    pub const EMPTY: ShardSet = ShardSet(0);
+
+    /// The set of just `shard`.
+    #[must_use]
+    pub fn of(shard: ShardId) -> ShardSet {
+        ShardSet(1 << shard.0)
+    }
+
+    /// The set of the first `count` shards.
+    #[must_use]
+    pub fn first(count: usize) -> ShardSet {
+        assert!(
+            count <= ShardSet::SHARDS_MAX,
+            "more shards than a set can hold"
+        );
+        if count == ShardSet::SHARDS_MAX {
+            ShardSet(u64::MAX)
+        } else {
+            ShardSet((1 << count) - 1)
+        }
+    }
+
+    /// Adds `shard`.
+    pub fn insert(&mut self, shard: ShardId) {
+        self.0 |= 1 << shard.0;
+    }
+
+    /// Takes `shard` out; says whether it was in.
+    pub fn remove(&mut self, shard: ShardId) -> bool {
+        let was = self.contains(shard);
+        self.0 &= !(1 << shard.0);
+        was
+    }
+
+    /// Whether `shard` is in the set.
+    #[must_use]
+    pub fn contains(self, shard: ShardId) -> bool {
+        self.0 & (1 << shard.0) != 0
+    }
+
+    /// Whether no shard is in the set.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Number of shards in the set.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The shards in the set, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = ShardId> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let lowest = left.trailing_zeros() as u8;
+            left &= left - 1;
+            Some(ShardId(lowest))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_grow_with_the_serial_whatever_the_slot() {
+        let older = SessionId::new(0, 7, (1 << 24) - 1);
+        let newer = SessionId::new(0, 8, 0);
+        assert!(older < newer);
+        assert_eq!(older.slot(), (1 << 24) - 1);
+        assert_eq!(newer.slot(), 0);
+    }
+
+    #[test]
+    fn shard_sets_hold_what_was_put_in() {
+        let mut set = ShardSet::EMPTY;
+        set.insert(ShardId(63));
+        set.insert(ShardId(0));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [ShardId(0), ShardId(63)]);
+        assert!(set.remove(ShardId(0)));
+        assert!(!set.remove(ShardId(0)));
+        assert_eq!(set.len(), 1);
+        assert_eq!(ShardSet::first(64).len(), 64);
+        assert_eq!(ShardSet::first(3).len(), 3);
+    }
+}

@@ -1,0 +1,69 @@
+//! Every limit, with its unit, and how they relate to one another.
+
+/// Longest command line in bytes, its CR LF included: `pause-tube`, a space, the longest name, a
+/// space, the largest number. The original's line buffer.
+pub const LINE_LEN_MAX: usize = 224;
+
+/// Longest tube name in bytes.
+pub const TUBE_NAME_LEN_MAX: usize = 200;
+
+const _: () = assert!(
+    LINE_LEN_MAX >= "pause-tube ".len() + TUBE_NAME_LEN_MAX + " 4294967295\r\n".len(),
+    "the longest command fits a line"
+);
+
+/// Largest job body in bytes unless `-z` says otherwise.
+pub const BODY_LEN_MAX_DEFAULT: u32 = 65_535;
+
+/// Largest job body in bytes that `-z` can allow.
+pub const BODY_LEN_MAX_CEILING: u32 = 1 << 30;
+
+/// Longest wait in seconds that `reserve-with-timeout` accepts (the original's).
+pub const RESERVE_TIMEOUT_SECS_MAX: u32 = i32::MAX as u32;
+
+/// Shortest time to run in seconds; a put that asks for less gets this.
+pub const TTR_SECS_MIN: u32 = 1;
+
+/// Seconds before the end of a reservation in which a reserve is answered `DEADLINE_SOON`.
+pub const SAFETY_MARGIN_SECS: u32 = 1;
+
+/// Seconds that a job on offer to a session is kept from others before the offer ends by itself.
+pub const OFFER_SECS_MAX: u32 = 1;
+
+/// Bodies of up to this many bytes are copied out of the input when they are complete; larger ones
+/// are read straight into memory of their own.
+pub const BODY_GATHER_LEN_MAX: usize = 16 * 1024;
+
+/// Bodies of up to this many bytes are copied into a reply; larger ones are shared with the store.
+/// Below it a copy costs less than the bookkeeping of one more piece in a gathered write.
+pub const BODY_COPY_LEN_MAX: usize = 2 * 1024;
+
+/// Bytes of unsent replies above which a session's further commands wait. One reply may pass it,
+/// so the bound on what a session holds is this plus the largest reply.
+pub const REPLY_BACKLOG_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes that are read from one conn in one turn.
+pub const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of pipelined input held for a session whose reserve waits; what exceeds it stays in the
+/// kernel.
+pub const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+const _: () = assert!(
+    READ_AHEAD_BYTES_MAX >= READ_BYTES_MAX,
+    "what one read brings can be kept if its first command turns out to wait"
+);
+const _: () = assert!(
+    READ_BYTES_MAX > BODY_GATHER_LEN_MAX + LINE_LEN_MAX,
+    "a put whose body is gathered fits one read"
+);
+
+/// Connections accepted from one listener in one turn.
+pub const ACCEPT_BATCH_MAX: usize = 64;
+
+/// Milliseconds for which a listener is left alone after accept failed for lack of descriptors or
+/// memory, unless a connection closes before.
+pub const ACCEPT_PAUSE_MS: u64 = 500;
+
+/// Length of the queue of connections not yet accepted, as asked of the kernel.
+pub const LISTEN_BACKLOG: i32 = 1024;

@@ -1,0 +1,13 @@
+//! The words everything else is said in: times, ids, names, limits, and the three containers that
+//! the queue is made of. Pure: nothing here knows a clock, a socket or a file.
+
+pub mod body;
+pub mod hash;
+pub mod heap;
+pub mod ids;
+pub mod limits;
+pub mod list;
+pub mod name;
+pub mod ordset;
+pub mod slab;
+pub mod time;
