@@ -10,4 +10,5 @@ pub mod list;
 pub mod name;
 pub mod ordset;
 pub mod slab;
+pub mod slot;
 pub mod time;

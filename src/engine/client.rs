@@ -1,0 +1,124 @@
+//! What a shard knows of a session: the tube it puts into, those it reserves from, the jobs it
+//! holds, and whether it waits. Nothing of a connection.
+
+use hashbrown::HashTable;
+
+use crate::base::hash::id_hash;
+use crate::base::ids::{Caller, Seq, SessionId};
+use crate::base::list::List;
+use crate::base::ordset::OrdSet;
+use crate::base::slab::Slab;
+use crate::engine::op::Style;
+
+/// See the module's description.
+pub(super) struct Client {
+    pub(super) session: SessionId,
+    /// Slot of the tube in use, if that is one of this shard's.
+    pub(super) using: Option<u32>,
+    /// Those of the watched tubes that are this shard's.
+    pub(super) watches: OrdSet<Watch>,
+    /// Reserved jobs, in the order of reservation.
+    pub(super) reserved: List,
+    pub(super) wait: Option<Wait>,
+    /// Slot of the job that is on offer to it.
+    pub(super) offer: Option<u32>,
+}
+
+/// A watched tube.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub(super) tube: u32,
+    /// Index among the tube's waiters. Meaningless while the client does not wait.
+    pub(super) waiter: u32,
+}
+
+/// A reserve that has found nothing yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub(super) seq: Seq,
+    pub(super) style: Style,
+}
+
+impl Client {
+    fn new(session: SessionId) -> Client {
+        Client {
+            session,
+            using: None,
+            watches: OrdSet::default(),
+            reserved: List::default(),
+            wait: None,
+            offer: None,
+        }
+    }
+
+    /// The client as the one who asked `seq`.
+    pub(super) fn caller(&self, seq: Seq) -> Caller {
+        Caller {
+            session: self.session,
+            seq,
+        }
+    }
+
+    /// Where `tube` stands among the watched tubes.
+    pub(super) fn watch_index(&self, tube: u32) -> Option<usize> {
+        self.watches
+            .position(id_hash(tube), |watch| watch.tube == tube)
+    }
+}
+
+/// The hash that a client's watched tubes are found by.
+pub(super) fn watch_hash(watch: &Watch) -> u64 {
+    id_hash(watch.tube)
+}
+
+/// All sessions that a shard knows.
+#[derive(Default)]
+pub(super) struct Clients {
+    slots: Slab<Client>,
+    by_session: HashTable<u32>,
+}
+
+impl Clients {
+    pub(super) fn find(&self, session: SessionId) -> Option<u32> {
+        let is_it = |&slot: &u32| self.slots[slot].session == session;
+        self.by_session.find(id_hash(session), is_it).copied()
+    }
+
+    pub(super) fn insert(&mut self, session: SessionId) -> u32 {
+        let slot = self.slots.insert(Client::new(session));
+        let slots = &self.slots;
+        let hash_of = |&slot: &u32| id_hash(slots[slot].session);
+        self.by_session
+            .insert_unique(id_hash(session), slot, hash_of);
+        slot
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) -> Client {
+        let client = self.slots.remove(slot);
+        if let Ok(entry) = self
+            .by_session
+            .find_entry(id_hash(client.session), |&s| s == slot)
+        {
+            entry.remove();
+        }
+        client
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Client)> {
+        self.slots.iter()
+    }
+}
+
+impl std::ops::Index<u32> for Clients {
+    type Output = Client;
+
+    fn index(&self, slot: u32) -> &Client {
+        &self.slots[slot]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Clients {
+    fn index_mut(&mut self, slot: u32) -> &mut Client {
+        &mut self.slots[slot]
+    }
+}

@@ -1,0 +1,136 @@
+//! What the engine needs of the world: somewhere to say things, and somewhere to write them down.
+
+use crate::base::body::Body;
+use crate::base::ids::{Caller, JobId};
+use crate::base::name::TubeName;
+use crate::engine::event::Event;
+use crate::engine::job::JobRecord;
+use crate::engine::stats::JournalStats;
+
+/// Takes what the engine says. The event borrows from the engine, so that a body is copied at most
+/// once, to where it leaves the process.
+pub trait Outbox {
+    /// `event` is for the session of `to`, about its ask `to.seq`; announcements have `Seq(0)`.
+    fn emit(&mut self, to: Caller, event: Event<'_>);
+}
+
+/// Where a shard's history is kept, so that a restart finds the jobs again.
+///
+/// The engine reserves room before it changes anything; what was reserved can then be appended
+/// without fail. That records reach the disk before answers reach clients is the journal's and its
+/// host's affair.
+pub trait Journal {
+    /// Makes sure of the room for a new job's record, and for that of its later deletion.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there is none. Nothing has changed then.
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom>;
+
+    /// Makes sure of the room for one more record about a job that is there.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there is none. Nothing has changed then.
+    fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom>;
+
+    /// Writes down what has happened. Room has been reserved.
+    fn append(&mut self, record: Record<'_>);
+
+    /// Number of the file with the job's full record, 0 if there is none.
+    fn segment_of(&self, id: JobId) -> u64;
+
+    /// The journal's own numbers.
+    fn stats(&self) -> JournalStats;
+}
+
+/// The journal has no room for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+/// One thing that happened to a job.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// It came into being.
+    Put {
+        /// What is kept of it.
+        job: &'a JobRecord,
+        /// Where it is.
+        tube: TubeName<'a>,
+        /// What it carries.
+        body: &'a Body,
+    },
+    /// It was released, buried or kicked, and is as `job` says now.
+    Update {
+        /// What is kept of it.
+        job: &'a JobRecord,
+    },
+    /// It is gone.
+    Delete {
+        /// Which one.
+        id: JobId,
+    },
+}
+
+/// Both halves of the world, as the engine's functions take them.
+pub trait Host: Outbox + Journal {}
+
+impl<T: Outbox + Journal> Host for T {}
+
+/// A host made of an outbox and a journal that are kept apart.
+pub struct Joined<'a, O, J> {
+    /// Takes what the engine says.
+    pub outbox: &'a mut O,
+    /// Keeps its history.
+    pub journal: &'a mut J,
+}
+
+impl<O: Outbox, J> Outbox for Joined<'_, O, J> {
+    fn emit(&mut self, to: Caller, event: Event<'_>) {
+        self.outbox.emit(to, event);
+    }
+}
+
+impl<O, J: Journal> Journal for Joined<'_, O, J> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+        self.journal.reserve_put(tube, body)
+    }
+
+    fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom> {
+        self.journal.reserve_update(id)
+    }
+
+    fn append(&mut self, record: Record<'_>) {
+        self.journal.append(record);
+    }
+
+    fn segment_of(&self, id: JobId) -> u64 {
+        self.journal.segment_of(id)
+    }
+
+    fn stats(&self) -> JournalStats {
+        self.journal.stats()
+    }
+}
+
+/// The journal of a server that keeps its jobs in memory only. Its calls vanish.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn reserve_put(&mut self, _: TubeName<'_>, _: &Body) -> Result<(), NoRoom> {
+        Ok(())
+    }
+
+    fn reserve_update(&mut self, _: JobId) -> Result<(), NoRoom> {
+        Ok(())
+    }
+
+    fn append(&mut self, _: Record<'_>) {}
+
+    fn segment_of(&self, _: JobId) -> u64 {
+        0
+    }
+
+    fn stats(&self) -> JournalStats {
+        JournalStats::default()
+    }
+}

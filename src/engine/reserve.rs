@@ -1,0 +1,176 @@
+//! reserve and reserve-job, offers and their end, waiting, and handing a job over.
+
+use crate::base::ids::JobId;
+use crate::base::limits::OFFER_SECS_MAX;
+use crate::base::time::{Nanos, Secs};
+use crate::engine::client::Wait;
+use crate::engine::event::Event;
+use crate::engine::host::Host;
+use crate::engine::job::JobState;
+use crate::engine::op::Style;
+use crate::engine::tube::Waiter;
+use crate::engine::{By, Engine};
+
+impl Engine {
+    pub(super) fn reserve(
+        &mut self,
+        now: Nanos,
+        by: By,
+        style: Style,
+        wait: bool,
+        host: &mut impl Host,
+    ) {
+        self.end_wait(by.client);
+        match self.best_watched(by.client) {
+            Some(job) => {
+                let tube = self.jobs[job].tube;
+                self.tubes[tube].pass_cursor();
+                self.give(now, job, by, style, host);
+            }
+            None => {
+                if wait {
+                    self.start_wait(
+                        by.client,
+                        Wait {
+                            seq: by.from.seq,
+                            style,
+                        },
+                    );
+                }
+                host.emit(by.from, Event::NoJob);
+            }
+        }
+    }
+
+    pub(super) fn accept(&mut self, now: Nanos, by: By, id: JobId, host: &mut impl Host) {
+        match self.offered(by, id) {
+            Some(job) => self.give(now, job, by, Style::Take, host),
+            None => host.emit(by.from, Event::Gone),
+        }
+    }
+
+    pub(super) fn decline(&mut self, now: Nanos, by: By, id: JobId, host: &mut impl Host) {
+        if let Some(job) = self.offered(by, id) {
+            self.make_ready(job);
+            self.serve(now, self.jobs[job].tube, host);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, by: By, host: &mut impl Host) {
+        self.end_wait(by.client);
+        host.emit(by.from, Event::Cancelled);
+    }
+
+    pub(super) fn reserve_job(&mut self, now: Nanos, by: By, id: JobId, host: &mut impl Host) {
+        let job = self
+            .jobs
+            .find(id)
+            .filter(|&job| self.can_reserve_by_id(job));
+        match job {
+            Some(job) => self.give(now, job, by, Style::Take, host),
+            None => host.emit(by.from, Event::NotFound),
+        }
+    }
+
+    /// Lets ready jobs of the tube and sessions that wait for them meet, until one side runs out.
+    /// To be called whenever a job of the tube has become ready or its pause has ended.
+    pub(super) fn serve(&mut self, now: Nanos, tube: u32, host: &mut impl Host) {
+        while self.tubes[tube].can_serve() {
+            let job = self.tubes[tube]
+                .ready
+                .first()
+                .expect("the tube can serve")
+                .slot;
+            let waiter = self.tubes[tube].take_waiter().expect("the tube can serve");
+            let wait = self.end_wait(waiter.client).expect("a waiter waits");
+            let by = By {
+                client: waiter.client,
+                from: self.clients[waiter.client].caller(wait.seq),
+            };
+            self.give(now, job, by, wait.style, host);
+        }
+    }
+
+    /// Takes the client off the waiters of all its tubes, if it waits.
+    pub(super) fn end_wait(&mut self, client: u32) -> Option<Wait> {
+        let wait = self.clients[client].wait.take()?;
+        for index in 0..self.clients[client].watches.len() {
+            let watch = self.clients[client].watches.as_slice()[index];
+            if let Some(moved) = self.tubes[watch.tube].remove_waiter(watch.waiter) {
+                let watches = &mut self.clients[moved.client].watches;
+                watches.as_mut_slice()[moved.watch as usize].waiter = watch.waiter;
+            }
+        }
+        Some(wait)
+    }
+
+    fn start_wait(&mut self, client: u32, wait: Wait) {
+        for (watch, index) in self.clients[client]
+            .watches
+            .as_mut_slice()
+            .iter_mut()
+            .zip(0..)
+        {
+            watch.waiter = self.tubes[watch.tube].add_waiter(Waiter {
+                client,
+                watch: index,
+            });
+        }
+        self.clients[client].wait = Some(wait);
+    }
+
+    /// The most urgent ready job of the tubes that the client watches and that are not paused.
+    fn best_watched(&self, client: u32) -> Option<u32> {
+        let watches = self.clients[client].watches.as_slice().iter();
+        watches
+            .map(|watch| &self.tubes[watch.tube])
+            .filter(|tube| tube.pause.is_none())
+            .filter_map(|tube| tube.ready.first())
+            .min_by_key(|entry| entry.key)
+            .map(|entry| entry.slot)
+    }
+
+    /// Hands the job over to the session, or offers it.
+    fn give(&mut self, now: Nanos, job: u32, by: By, style: Style, host: &mut impl Host) {
+        match style {
+            Style::Take => {
+                let deadline = now.after(self.jobs[job].record.ttr);
+                self.jobs[job].record.counts.reserves += 1;
+                self.make_reserved(job, by.client, deadline);
+                let job = &self.jobs[job];
+                let event = Event::Reserved {
+                    id: job.record.id,
+                    deadline,
+                    body: &job.body,
+                };
+                host.emit(by.from, event);
+            }
+            Style::Offer => {
+                self.make_offered(job, by.client, now.after(Secs(OFFER_SECS_MAX)));
+                let record = &self.jobs[job].record;
+                let (id, pri, created_at) = (record.id, record.pri, record.created_at);
+                host.emit(
+                    by.from,
+                    Event::Offered {
+                        id,
+                        pri,
+                        created_at,
+                    },
+                );
+            }
+        }
+    }
+
+    fn offered(&self, by: By, id: JobId) -> Option<u32> {
+        let job = self.clients[by.client].offer?;
+        (self.jobs[job].record.id == id).then_some(job)
+    }
+
+    /// Anything but a job that somebody has or is about to have.
+    fn can_reserve_by_id(&self, job: u32) -> bool {
+        match self.jobs[job].record.state {
+            JobState::Ready | JobState::Delayed | JobState::Buried => true,
+            JobState::Reserved { .. } | JobState::Offered { .. } => false,
+        }
+    }
+}
