@@ -2,3 +2,4 @@
 
 pub mod base;
 pub mod proto;
+pub mod session;
