@@ -2,3 +2,5 @@
 
 pub mod base;
 pub mod engine;
+pub mod proto;
+pub mod session;
