@@ -87,6 +87,14 @@ impl<K: Ord + Copy> Heap<K> {
         self.settle(position as usize, placed);
     }
 
+    /// Gives the entry at `position` another name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn rename(&mut self, position: u32, slot: u32) {
+        self.entries[position as usize].slot = slot;
+    }
+
     fn settle(&mut self, at: usize, placed: impl FnMut(u32, u32)) {
         let rises = at > 0 && self.entries[at].key < self.entries[(at - 1) / ARITY].key;
         if rises {

@@ -125,6 +125,18 @@ impl ShardSet {
         was
     }
 
+    /// The shards of either set.
+    #[must_use]
+    pub fn with(self, other: ShardSet) -> ShardSet {
+        ShardSet(self.0 | other.0)
+    }
+
+    /// The shards of this set that are not in `other`.
+    #[must_use]
+    pub fn without(self, other: ShardSet) -> ShardSet {
+        ShardSet(self.0 & !other.0)
+    }
+
     /// Whether `shard` is in the set.
     #[must_use]
     pub fn contains(self, shard: ShardId) -> bool {

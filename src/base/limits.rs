@@ -67,3 +67,7 @@ pub const ACCEPT_PAUSE_MS: u64 = 500;
 
 /// Length of the queue of connections not yet accepted, as asked of the kernel.
 pub const LISTEN_BACKLOG: i32 = 1024;
+
+/// Buffers for replies that are kept for the next session that needs one. More sessions than these
+/// that are answered in one turn cost an allocation each.
+pub const SPARE_BUFFERS_MAX: usize = 256;

@@ -63,6 +63,10 @@ impl<T> OrdSet<T> {
     pub fn push(&mut self, item: T, hash_of: impl Fn(&T) -> u64) {
         let at = self.items.len() as u32;
         let hash = hash_of(&item);
+        if at == 0 {
+            // Most sets have one entry for as long as they live, and there are many of them.
+            self.items.reserve_exact(1);
+        }
         self.items.push(item);
         match &mut self.index {
             Some(index) => {

@@ -1,3 +1,265 @@
-//! One client's conversation: what its bytes ask for and what it is answered.
+//! One client's conversation, sans I/O: what it uses, watches and holds, where in the protocol it
+//! is, and what it is owed. Commands come in and become asks of shards; events come back and
+//! become replies, in the order of the commands. A reserve, and whatever changes what the session
+//! refers to, is a barrier: nothing behind it is obeyed before it is answered.
 
+mod commands;
+mod events;
+mod gather;
 pub mod input;
+pub mod reply;
+mod reservations;
+mod reserve;
+pub mod shards;
+pub mod stats;
+pub mod table;
+
+use std::collections::VecDeque;
+
+use crate::base::hash::NameHasher;
+use crate::base::ids::{JobId, Pri, Seq, SessionId, ShardId, ShardSet};
+use crate::base::limits::SAFETY_MARGIN_SECS;
+use crate::base::name::{TubeName, TubeNameBuf};
+use crate::base::ordset::OrdSet;
+use crate::base::time::{Nanos, Secs};
+use crate::engine::event::Event;
+use crate::engine::op::Op;
+use crate::session::gather::{Gathering, Names, Sum};
+use crate::session::reservations::Reservations;
+use crate::session::reserve::{Outcome, Reserving};
+use crate::session::shards::ShardMap;
+use crate::session::stats::Counts;
+
+/// See the module's description.
+pub struct Session {
+    id: SessionId,
+    used: TubeNameBuf,
+    watched: OrdSet<TubeNameBuf>,
+    /// Shards of the watched tubes.
+    watched_at: ShardSet,
+    /// Shards that know the session.
+    attached: ShardSet,
+    last_seq: Seq,
+    /// Asks that are not answered, all of them of `toward`.
+    outstanding: u32,
+    toward: ShardId,
+    barrier: Barrier,
+    /// The put whose body is on its way.
+    putting: Option<PutLine>,
+    /// Made when the session first holds a job.
+    reservations: Option<Box<Reservations>>,
+    is_producer: bool,
+    is_worker: bool,
+    /// The client sends nothing more.
+    input_ended: bool,
+    /// The client is to be sent what it is owed, and nothing it sends is obeyed.
+    closing: bool,
+}
+
+/// What has to be answered before the next command is looked at.
+#[derive(Debug)]
+enum Barrier {
+    None,
+    Using(TubeNameBuf),
+    Watching(TubeNameBuf),
+    Ignoring(TubeNameBuf),
+    Reserving {
+        reserving: Reserving,
+        /// When the client has waited long enough.
+        until: Option<Nanos>,
+    },
+    Stats(Box<Gathering<Sum>>),
+    Tubes(Box<Gathering<Names>>),
+}
+
+/// A put line that was accepted.
+#[derive(Clone, Copy, Debug)]
+struct PutLine {
+    id: Option<JobId>,
+    created_at: Nanos,
+    pri: Pri,
+    delay: Secs,
+    ttr: Secs,
+}
+
+/// What sessions of one process have in common.
+pub struct Desk {
+    /// Where tubes and jobs are.
+    pub map: ShardMap,
+    /// Largest body in bytes.
+    pub body_len_max: u32,
+    /// How the names of watched tubes are hashed.
+    pub hasher: NameHasher,
+    /// What has been counted.
+    pub counts: Counts,
+}
+
+/// What a command comes to.
+#[derive(Debug)]
+pub(crate) enum Step<'a> {
+    /// It has been dealt with.
+    Done,
+    /// The shards in `to` are to be asked.
+    Ask {
+        /// Whom.
+        to: ShardSet,
+        /// Under which number.
+        seq: Seq,
+        /// What.
+        op: Op<'a>,
+    },
+    /// The put line was accepted: an id is to be taken for the job from this shard.
+    TakeId(ShardId),
+}
+
+/// An ask that follows from an event.
+#[derive(Debug)]
+pub(crate) struct FollowUp {
+    /// Who asks.
+    pub(crate) session: SessionId,
+    /// Under which number.
+    pub(crate) seq: Seq,
+    /// Whom.
+    pub(crate) to: ShardSet,
+    /// What.
+    pub(crate) op: Op<'static>,
+}
+
+/// An event, where it comes from, and which ask it is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Heard<'a> {
+    /// The shard that says it.
+    pub(crate) shard: ShardId,
+    /// The ask that it is about.
+    pub(crate) seq: Seq,
+    /// What it says.
+    pub(crate) event: &'a Event<'a>,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, desk: &Desk) -> Session {
+        let home = desk.map.of_tube(TubeName::DEFAULT);
+        let mut watched = OrdSet::default();
+        watched.push(TubeNameBuf::DEFAULT, |name| {
+            desk.hasher.hash(name.as_name())
+        });
+        Session {
+            id,
+            used: TubeNameBuf::DEFAULT,
+            watched,
+            watched_at: ShardSet::of(home),
+            attached: ShardSet::EMPTY,
+            last_seq: Seq(0),
+            outstanding: 0,
+            toward: home,
+            barrier: Barrier::None,
+            putting: None,
+            reservations: None,
+            is_producer: false,
+            is_worker: false,
+            input_ended: false,
+            closing: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Whether nothing may be obeyed before something has been answered.
+    pub(crate) fn is_at_barrier(&self) -> bool {
+        !matches!(self.barrier, Barrier::None)
+    }
+
+    /// Whether everything that was asked has been answered.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.outstanding == 0 && !self.is_at_barrier()
+    }
+
+    /// Whether the client is only to be sent what it is owed.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// The shards that know the session.
+    pub(crate) fn attached(&self) -> ShardSet {
+        self.attached
+    }
+
+    /// Those of `shards` that do not know the session yet; from now on they do.
+    pub(crate) fn attach(&mut self, shards: ShardSet) -> ShardSet {
+        let new = shards.without(self.attached);
+        self.attached = self.attached.with(new);
+        new
+    }
+
+    /// Takes the number of the next ask.
+    pub(crate) fn next_seq(&mut self) -> Seq {
+        self.last_seq.0 += 1;
+        self.last_seq
+    }
+
+    /// When a wait has to be given up, if the session waits.
+    pub(crate) fn moment(&self) -> Option<Nanos> {
+        match &self.barrier {
+            Barrier::Reserving { reserving, until } if reserving.can_give_up() => {
+                [*until, self.margin_start()].into_iter().flatten().min()
+            }
+            _ => None,
+        }
+    }
+
+    /// [`Session::moment`] has come: the wait is given up. If both of its reasons have, the
+    /// deadline is the one that the client hears of.
+    pub(crate) fn on_moment(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
+        let outcome = if self.is_within_margin(now) {
+            Outcome::DeadlineSoon
+        } else {
+            Outcome::TimedOut
+        };
+        self.give_up(outcome, asks);
+    }
+
+    /// The client sends nothing more. What it has sent is still obeyed, but it does not wait for
+    /// jobs (K12).
+    pub(crate) fn on_input_end(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
+        self.input_ended = true;
+        self.on_moment(now, asks);
+    }
+
+    /// Takes the session out of the counts of those that are open.
+    pub(crate) fn uncount(&self, counts: &mut Counts) {
+        counts.connections -= 1;
+        counts.producers -= u64::from(self.is_producer);
+        counts.workers -= u64::from(self.is_worker);
+        if let Barrier::Reserving { reserving, .. } = &self.barrier {
+            counts.waiting -= u64::from(reserving.waits());
+        }
+    }
+
+    fn give_up(&mut self, outcome: Outcome, asks: &mut VecDeque<FollowUp>) {
+        if let Barrier::Reserving { reserving, .. } = &mut self.barrier
+            && reserving.can_give_up()
+        {
+            let (session, seq) = (self.id, reserving.seq);
+            reserving.give_up(outcome, |to, op| {
+                asks.push_back(FollowUp {
+                    session,
+                    seq,
+                    to,
+                    op,
+                })
+            });
+        }
+    }
+
+    fn is_within_margin(&self, now: Nanos) -> bool {
+        self.margin_start().is_some_and(|start| start <= now)
+    }
+
+    /// When the session enters the safety margin of a deadline.
+    fn margin_start(&self) -> Option<Nanos> {
+        let nearest = self.reservations.as_ref()?.nearest()?;
+        Some(nearest.before(Secs(SAFETY_MARGIN_SECS)))
+    }
+}

@@ -1,0 +1,362 @@
+//! Commands become asks of shards, or replies where the session knows the answer itself.
+
+use crate::base::body::Body;
+use crate::base::ids::{JobId, Pri, ShardId, ShardSet};
+use crate::base::limits::TTR_SECS_MIN;
+use crate::base::name::TubeName;
+use crate::base::time::{Nanos, Secs};
+use crate::engine::op::{Op, Put};
+use crate::proto::command::{Command, Fault, Refused, Trailing};
+use crate::proto::line::CRLF;
+use crate::proto::reply;
+use crate::proto::yaml::Yaml;
+use crate::session::gather::Gathering;
+use crate::session::input::{Input, Skip};
+use crate::session::reply::Replies;
+use crate::session::reserve::{Outcome, Reserving};
+use crate::session::shards::ShardMap;
+use crate::session::{Barrier, Desk, PutLine, Session, Step};
+
+/// What a command may touch besides its session.
+pub(crate) struct Room<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) desk: &'a mut Desk,
+    pub(crate) input: &'a mut Input,
+    pub(crate) replies: &'a mut Replies,
+}
+
+impl Session {
+    /// Whether a command may be obeyed now, or has to wait for answers. Asks of one shard may be
+    /// under way together, because that shard answers in order; anything else waits until all is
+    /// answered, so that replies leave in the order of the commands (R3.5).
+    pub(crate) fn admits(&self, command: &Result<Command<'_>, Refused>, desk: &Desk) -> bool {
+        if self.is_at_barrier() {
+            return false;
+        }
+        self.outstanding == 0
+            || command.as_ref().is_ok_and(|command| {
+                self.sole_target(command, desk) == Some(ShardSet::of(self.toward))
+            })
+    }
+
+    /// The shard that a command asks, if it asks one and is no barrier.
+    fn sole_target(&self, command: &Command<'_>, desk: &Desk) -> Option<ShardSet> {
+        let shard = match *command {
+            Command::Put {
+                body_len, trailing, ..
+            } => {
+                let accepted = body_len <= desk.body_len_max && trailing == Trailing::Nothing;
+                return accepted.then(|| ShardSet::of(desk.map.of_tube(self.used.as_name())));
+            }
+            Command::PeekReady
+            | Command::PeekDelayed
+            | Command::PeekBuried
+            | Command::Kick { .. } => desk.map.of_tube(self.used.as_name()),
+            Command::Peek(id)
+            | Command::ReserveJob(id)
+            | Command::Delete(id)
+            | Command::Release { id, .. }
+            | Command::Bury { id, .. }
+            | Command::KickJob(id)
+            | Command::Touch(id)
+            | Command::StatsJob(id) => desk.map.of_job(id),
+            Command::StatsTube(tube) | Command::PauseTube { tube, .. } => desk.map.of_tube(tube),
+            Command::Reserve
+            | Command::ReserveWithTimeout(_)
+            | Command::Stats
+            | Command::Use(_)
+            | Command::Watch(_)
+            | Command::Ignore(_)
+            | Command::ListTubesWatched
+            | Command::ListTubeUsed
+            | Command::ListTubes
+            | Command::Quit => return None,
+        };
+        Some(ShardSet::of(shard))
+    }
+
+    /// Obeys a command. Its counter moves here, before anything else happens.
+    pub(crate) fn obey<'a>(&mut self, command: Command<'a>, room: Room<'_>) -> Step<'a> {
+        room.desk.counts.command(command.kind());
+        let map = room.desk.map;
+        let used = map.of_tube(self.used.as_name());
+        match command {
+            Command::Put {
+                pri,
+                delay,
+                ttr,
+                body_len,
+                trailing,
+            } => self.begin_put(
+                PutArguments {
+                    pri,
+                    delay,
+                    ttr,
+                    body_len,
+                    trailing,
+                },
+                room,
+            ),
+            Command::Use(tube) => self.begin_use(tube, map),
+            Command::Watch(tube) => self.begin_watch(tube, room),
+            Command::Ignore(tube) => self.begin_ignore(tube, room),
+            Command::Reserve => self.begin_reserve(None, room),
+            Command::ReserveWithTimeout(timeout) => self.begin_reserve(Some(timeout), room),
+            Command::Stats => self.begin_stats(map),
+            Command::ListTubes => self.begin_list_tubes(map),
+            Command::ListTubeUsed => self.list_tube_used(room.replies),
+            Command::ListTubesWatched => self.list_tubes_watched(room.replies),
+            Command::Quit => self.quit(),
+            Command::PeekReady => self.ask_one(used, Op::PeekReady),
+            Command::PeekDelayed => self.ask_one(used, Op::PeekDelayed),
+            Command::PeekBuried => self.ask_one(used, Op::PeekBuried),
+            Command::Kick { count } => self.ask_one(used, Op::Kick { count }),
+            Command::Peek(id) => self.ask_one(map.of_job(id), Op::Peek { id }),
+            Command::ReserveJob(id) => self.ask_one(map.of_job(id), Op::ReserveJob { id }),
+            Command::Delete(id) => self.ask_one(map.of_job(id), Op::Delete { id }),
+            Command::Release { id, pri, delay } => {
+                self.ask_one(map.of_job(id), Op::Release { id, pri, delay })
+            }
+            Command::Bury { id, pri } => self.ask_one(map.of_job(id), Op::Bury { id, pri }),
+            Command::KickJob(id) => self.ask_one(map.of_job(id), Op::KickJob { id }),
+            Command::Touch(id) => self.ask_one(map.of_job(id), Op::Touch { id }),
+            Command::StatsJob(id) => self.ask_one(map.of_job(id), Op::StatsJob { id }),
+            Command::StatsTube(tube) => self.ask_one(map.of_tube(tube), Op::StatsTube { tube }),
+            Command::PauseTube { tube, pause } => {
+                self.ask_one(map.of_tube(tube), Op::PauseTube { tube, pause })
+            }
+        }
+    }
+
+    /// Answers a line that is no command. The body of a refused put is thrown away.
+    pub(crate) fn refuse(&mut self, refused: Refused, room: Room<'_>) -> Step<'static> {
+        if let (Some(kind), true) = (refused.kind, refused.counted) {
+            room.desk.counts.command(kind);
+        }
+        match refused.fault {
+            Fault::BadFormat => room.replies.line(reply::BAD_FORMAT),
+            Fault::UnknownCommand => room.replies.line(reply::UNKNOWN_COMMAND),
+            Fault::Http => self.closing = true,
+        }
+        if let Some(body_len) = refused.body_len {
+            room.input.skip(with_crlf(body_len), Skip::Answered);
+        }
+        Step::Done
+    }
+
+    /// Answers a line that was too long to look at.
+    pub(crate) fn refuse_long_line(&mut self, http: bool, replies: &mut Replies) -> Step<'static> {
+        if http {
+            self.closing = true;
+        } else {
+            replies.line(reply::BAD_FORMAT);
+        }
+        Step::Done
+    }
+
+    /// The id that was taken for the job whose put line was accepted.
+    pub(crate) fn take_id(&mut self, id: Option<JobId>) {
+        if let Some(putting) = &mut self.putting {
+            putting.id = id;
+        }
+    }
+
+    /// The body of the put is there.
+    pub(crate) fn finish_put(&mut self, body: Body, desk: &Desk) -> Step<'static> {
+        let Some(line) = self.putting.take() else {
+            debug_assert!(false, "a body comes after its put line");
+            return Step::Done;
+        };
+        let PutLine {
+            id,
+            created_at,
+            pri,
+            delay,
+            ttr,
+        } = line;
+        let shard = desk.map.of_tube(self.used.as_name());
+        self.ask_one(
+            shard,
+            Op::Put(Put {
+                id,
+                created_at,
+                pri,
+                delay,
+                ttr,
+                body,
+            }),
+        )
+    }
+
+    /// The body of the put did not come to anything.
+    pub(crate) fn fail_put(&mut self, line: &[u8], replies: &mut Replies) -> Step<'static> {
+        self.putting = None;
+        replies.line(line);
+        Step::Done
+    }
+
+    fn begin_put(&mut self, put: PutArguments, room: Room<'_>) -> Step<'static> {
+        let body_len = with_crlf(put.body_len);
+        if put.body_len > room.desk.body_len_max {
+            room.input.skip(body_len, Skip::TooBig);
+            return Step::Done;
+        }
+        match put.trailing {
+            Trailing::Nothing => {}
+            Trailing::Apart => {
+                room.replies.line(reply::BAD_FORMAT);
+                room.input.skip(body_len, Skip::Answered);
+                return Step::Done;
+            }
+            Trailing::Attached => {
+                room.replies.line(reply::BAD_FORMAT);
+                return Step::Done;
+            }
+        }
+        if !self.is_producer {
+            self.is_producer = true;
+            room.desk.counts.producers += 1;
+        }
+        self.putting = Some(PutLine {
+            id: None,
+            created_at: room.now,
+            pri: put.pri,
+            delay: put.delay,
+            ttr: put.ttr.max(Secs(TTR_SECS_MIN)),
+        });
+        room.input.expect_body(put.body_len);
+        Step::TakeId(room.desk.map.of_tube(self.used.as_name()))
+    }
+
+    fn begin_use<'a>(&mut self, tube: TubeName<'a>, map: ShardMap) -> Step<'a> {
+        self.barrier = Barrier::Using(tube.into());
+        self.ask(ShardSet::of(map.of_tube(tube)), Op::Use { tube })
+    }
+
+    fn begin_watch<'a>(&mut self, tube: TubeName<'a>, room: Room<'_>) -> Step<'a> {
+        if self.watched_index(tube, room.desk).is_some() {
+            reply::write_watching(room.replies.text(), self.watched.len());
+            return Step::Done;
+        }
+        self.barrier = Barrier::Watching(tube.into());
+        self.ask(
+            ShardSet::of(room.desk.map.of_tube(tube)),
+            Op::Watch { tube },
+        )
+    }
+
+    fn begin_ignore<'a>(&mut self, tube: TubeName<'a>, room: Room<'_>) -> Step<'a> {
+        match self.watched_index(tube, room.desk) {
+            Some(_) if self.watched.len() == 1 => {
+                room.replies.line(reply::NOT_IGNORED);
+                Step::Done
+            }
+            Some(_) => {
+                self.barrier = Barrier::Ignoring(tube.into());
+                self.ask(
+                    ShardSet::of(room.desk.map.of_tube(tube)),
+                    Op::Ignore { tube },
+                )
+            }
+            None => {
+                reply::write_watching(room.replies.text(), self.watched.len());
+                Step::Done
+            }
+        }
+    }
+
+    /// Why there is no waiting, if there is none: the client is to be warned of a deadline, it
+    /// does not want to wait, or it is gone. A job that is ready is given in each case.
+    fn begin_reserve(&mut self, timeout: Option<Secs>, room: Room<'_>) -> Step<'static> {
+        let otherwise = if self.is_within_margin(room.now) {
+            Some(Outcome::DeadlineSoon)
+        } else if timeout == Some(Secs(0)) || self.input_ended {
+            Some(Outcome::TimedOut)
+        } else {
+            None
+        };
+        self.become_worker(room.desk);
+        let seq = self.next_seq();
+        let (reserving, op) = Reserving::start(seq, self.watched_at, otherwise);
+        room.desk.counts.waiting += u64::from(reserving.waits());
+        let until = timeout.map(|timeout| room.now.after(timeout));
+        self.barrier = Barrier::Reserving { reserving, until };
+        Step::Ask {
+            to: self.watched_at,
+            seq,
+            op,
+        }
+    }
+
+    fn begin_stats(&mut self, map: ShardMap) -> Step<'static> {
+        self.barrier = Barrier::Stats(Box::new(Gathering::start(map.all())));
+        self.ask(map.all(), Op::Stats)
+    }
+
+    fn begin_list_tubes(&mut self, map: ShardMap) -> Step<'static> {
+        self.barrier = Barrier::Tubes(Box::new(Gathering::start(map.all())));
+        self.ask(map.all(), Op::ListTubes)
+    }
+
+    fn list_tube_used(&self, replies: &mut Replies) -> Step<'static> {
+        reply::write_using(replies.text(), self.used.as_name());
+        Step::Done
+    }
+
+    fn list_tubes_watched(&self, replies: &mut Replies) -> Step<'static> {
+        reply::write_ok(replies.text(), |out| {
+            let mut yaml = Yaml::begin(out);
+            self.watched
+                .as_slice()
+                .iter()
+                .for_each(|name| yaml.item(name.as_name()));
+        });
+        Step::Done
+    }
+
+    fn quit(&mut self) -> Step<'static> {
+        self.closing = true;
+        Step::Done
+    }
+
+    pub(super) fn become_worker(&mut self, desk: &mut Desk) {
+        if !self.is_worker {
+            self.is_worker = true;
+            desk.counts.workers += 1;
+        }
+    }
+
+    pub(super) fn watched_index(&self, tube: TubeName<'_>, desk: &Desk) -> Option<usize> {
+        self.watched
+            .position(desk.hasher.hash(tube), |name| name.as_name() == tube)
+    }
+
+    /// Asks the one shard that has what the command is about. Other such asks may follow before
+    /// it is answered.
+    fn ask_one<'a>(&mut self, shard: ShardId, op: Op<'a>) -> Step<'a> {
+        self.outstanding += 1;
+        self.toward = shard;
+        self.ask(ShardSet::of(shard), op)
+    }
+
+    fn ask<'a>(&mut self, to: ShardSet, op: Op<'a>) -> Step<'a> {
+        Step::Ask {
+            to,
+            seq: self.next_seq(),
+            op,
+        }
+    }
+}
+
+struct PutArguments {
+    pri: Pri,
+    delay: Secs,
+    ttr: Secs,
+    body_len: u32,
+    trailing: Trailing,
+}
+
+/// Bytes on the wire of a body of `body_len` bytes.
+fn with_crlf(body_len: u32) -> u64 {
+    u64::from(body_len) + CRLF.len() as u64
+}

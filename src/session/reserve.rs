@@ -1,0 +1,352 @@
+//! One reservation, over however many shards have the watched tubes: ask, take the best, decline
+//! the rest, give up. A state machine of its own that knows nothing of how a session is warned of
+//! deadlines: that a wait is to end, and how it is answered then, is said to it (R3.15).
+//!
+//! With one shard in reach the job is simply taken. With several, each holds its best job for the
+//! session and says which; when all have answered, the best of these is accepted and the others
+//! are declined. While the session waits, the first job that is offered is accepted. Exactly one
+//! outcome completes it: a job, or the answer to a wait that was given up and which every shard
+//! has confirmed to be over (R3.13).
+
+use crate::base::ids::{JobId, Pri, Seq, ShardId, ShardSet};
+use crate::base::time::Nanos;
+use crate::engine::event::Event;
+use crate::engine::op::{Op, Style};
+
+/// See the module's description.
+#[derive(Debug)]
+pub(super) struct Reserving {
+    /// The ask that events must be about.
+    pub(super) seq: Seq,
+    /// Shards that have watched tubes.
+    targets: ShardSet,
+    /// Shards whose answer to the latest ask is awaited.
+    missing: ShardSet,
+    /// Shards at which the session waits.
+    waiting: ShardSet,
+    phase: Phase,
+    /// What to answer if there is no job: set from the start if the session does not wait.
+    otherwise: Option<Outcome>,
+    best: Option<Box<Offer>>,
+    /// Whether it was to wait when it was started.
+    counted_as_waiting: bool,
+}
+
+/// How a reserve without a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// `TIMED_OUT`
+    TimedOut,
+    /// `DEADLINE_SOON`
+    DeadlineSoon,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Shards have been asked for a job.
+    Asking,
+    /// Shards have been told that the session does not wait any more.
+    Cancelling,
+    /// The best offer has been accepted.
+    Accepting,
+}
+
+/// A job that a shard holds for the session.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    shard: ShardId,
+    id: JobId,
+    pri: Pri,
+    created_at: Nanos,
+}
+
+/// What an event makes of the reservation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It goes on.
+    Pending,
+    /// It is over, without a job.
+    Over(Outcome),
+    /// What was offered is gone: it starts anew, under another seq.
+    Again,
+}
+
+impl Reserving {
+    /// A reservation at `targets`, and what to ask of each. If `otherwise` is given the session
+    /// does not wait.
+    pub(super) fn start(
+        seq: Seq,
+        targets: ShardSet,
+        otherwise: Option<Outcome>,
+    ) -> (Reserving, Op<'static>) {
+        let reserving = Reserving {
+            seq,
+            targets,
+            missing: targets,
+            waiting: ShardSet::EMPTY,
+            phase: Phase::Asking,
+            otherwise,
+            best: None,
+            counted_as_waiting: otherwise.is_none(),
+        };
+        let style = if targets.len() == 1 {
+            Style::Take
+        } else {
+            Style::Offer
+        };
+        (
+            reserving,
+            Op::Reserve {
+                style,
+                wait: otherwise.is_none(),
+            },
+        )
+    }
+
+    /// The same reservation from the start, under another number.
+    pub(super) fn again(&mut self, seq: Seq) -> (ShardSet, Op<'static>) {
+        let (again, op) = Reserving::start(seq, self.targets, self.otherwise);
+        *self = again;
+        (self.targets, op)
+    }
+
+    /// Whether the client counts among those that wait.
+    pub(super) fn waits(&self) -> bool {
+        self.counted_as_waiting
+    }
+
+    /// Whether it may still be given up: the session waits, and no offer has been accepted.
+    pub(super) fn can_give_up(&self) -> bool {
+        self.otherwise.is_none() && self.phase == Phase::Asking
+    }
+
+    /// Gives up the wait: `ask` is told whom to ask what. The outcome stands unless a job was
+    /// handed over or offered before the shards heard of it.
+    pub(super) fn give_up(&mut self, outcome: Outcome, mut ask: impl FnMut(ShardSet, Op<'static>)) {
+        debug_assert!(self.can_give_up());
+        self.otherwise = Some(outcome);
+        self.phase = Phase::Cancelling;
+        self.missing = self.targets;
+        ask(self.targets, Op::Cancel);
+    }
+
+    /// Takes what `shard` says about the ask. Not for `Reserved`, which completes the reservation.
+    pub(super) fn on_event(
+        &mut self,
+        shard: ShardId,
+        event: &Event<'_>,
+        mut ask: impl FnMut(ShardSet, Op<'static>),
+    ) -> Verdict {
+        match *event {
+            Event::NoJob if self.phase == Phase::Asking => {
+                self.missing.remove(shard);
+                if self.otherwise.is_none() {
+                    self.waiting.insert(shard);
+                }
+            }
+            Event::Offered {
+                id,
+                pri,
+                created_at,
+            } => {
+                if self.phase == Phase::Asking {
+                    self.missing.remove(shard);
+                }
+                self.waiting.remove(shard);
+                self.compare(
+                    Offer {
+                        shard,
+                        id,
+                        pri,
+                        created_at,
+                    },
+                    &mut ask,
+                );
+            }
+            Event::Cancelled if self.phase == Phase::Cancelling => {
+                self.missing.remove(shard);
+                self.waiting.remove(shard);
+            }
+            Event::Gone => {
+                self.best = None;
+                return self.otherwise.map_or(Verdict::Again, Verdict::Over);
+            }
+            // Answers that were overtaken: the session has accepted an offer or given up.
+            _ => return Verdict::Pending,
+        }
+        self.settle(ask)
+    }
+
+    /// Keeps the better of the best offer and this one; declines the other.
+    fn compare(&mut self, offer: Offer, ask: &mut impl FnMut(ShardSet, Op<'static>)) {
+        let rank = |offer: &Offer| (offer.pri, offer.created_at, offer.id);
+        let keep_best = self
+            .best
+            .as_deref()
+            .is_some_and(|best| self.phase == Phase::Accepting || rank(best) <= rank(&offer));
+        let worse = if keep_best {
+            Some(offer)
+        } else {
+            self.best.replace(Box::new(offer)).map(|worse| *worse)
+        };
+        if let Some(worse) = worse {
+            ask(ShardSet::of(worse.shard), Op::Decline { id: worse.id });
+        }
+    }
+
+    /// Decides once every shard has answered.
+    fn settle(&mut self, mut ask: impl FnMut(ShardSet, Op<'static>)) -> Verdict {
+        if !self.missing.is_empty() || self.phase == Phase::Accepting {
+            return Verdict::Pending;
+        }
+        match (&self.best, self.otherwise) {
+            (Some(best), _) => {
+                self.phase = Phase::Accepting;
+                ask(ShardSet::of(best.shard), Op::Accept { id: best.id });
+                if !self.waiting.is_empty() {
+                    ask(std::mem::take(&mut self.waiting), Op::Cancel);
+                }
+                Verdict::Pending
+            }
+            (None, Some(outcome)) => Verdict::Over(outcome),
+            (None, None) => Verdict::Pending,
+        }
+    }
+}
+
+/// What to do with an event about a reservation that is no longer the session's concern.
+pub(super) fn answer_stale(event: &Event<'_>) -> Option<Op<'static>> {
+    match event {
+        Event::Offered { id, .. } => Some(Op::Decline { id: *id }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reservation and what it has asked of whom since last looked at.
+    struct Story {
+        reserving: Reserving,
+        asked: Vec<String>,
+    }
+
+    impl Story {
+        fn of(shards: usize, otherwise: Option<Outcome>) -> Story {
+            let targets = ShardSet::first(shards);
+            let (reserving, _) = Reserving::start(Seq(1), targets, otherwise);
+            Story {
+                reserving,
+                asked: Vec::new(),
+            }
+        }
+
+        fn event(&mut self, shard: u8, event: Event<'_>) -> Verdict {
+            let asked = &mut self.asked;
+            self.reserving.on_event(ShardId(shard), &event, |to, op| {
+                asked.push(format!(
+                    "{:?} {op:?}",
+                    to.iter().map(|s| s.0).collect::<Vec<_>>()
+                ));
+            })
+        }
+
+        fn give_up(&mut self) {
+            let asked = &mut self.asked;
+            self.reserving.give_up(Outcome::TimedOut, |to, op| {
+                asked.push(format!(
+                    "{:?} {op:?}",
+                    to.iter().map(|s| s.0).collect::<Vec<_>>()
+                ));
+            });
+        }
+
+        fn asked(&mut self) -> String {
+            std::mem::take(&mut self.asked).join(", ")
+        }
+    }
+
+    fn offered(id: u64, pri: u32, created_at: u64) -> Event<'static> {
+        Event::Offered {
+            id: JobId(id),
+            pri: Pri(pri),
+            created_at: Nanos(created_at),
+        }
+    }
+
+    // R4.7
+    #[test]
+    fn the_best_offer_is_accepted_and_the_others_are_declined() {
+        let mut story = Story::of(4, None);
+        assert_eq!(story.event(0, offered(7, 5, 9)), Verdict::Pending);
+        assert_eq!(story.event(1, Event::NoJob), Verdict::Pending);
+        assert_eq!(story.event(2, offered(8, 5, 1)), Verdict::Pending);
+        assert_eq!(story.asked(), "[0] Decline { id: JobId(7) }");
+        assert_eq!(story.event(3, offered(1, 6, 0)), Verdict::Pending);
+        assert_eq!(
+            story.asked(),
+            "[3] Decline { id: JobId(1) }, [2] Accept { id: JobId(8) }, [1] Cancel"
+        );
+        assert!(!story.reserving.can_give_up());
+    }
+
+    #[test]
+    fn while_waiting_the_first_offer_is_accepted_and_later_ones_are_declined() {
+        let mut story = Story::of(2, None);
+        story.event(0, Event::NoJob);
+        story.event(1, Event::NoJob);
+        assert_eq!(story.event(1, offered(3, 9, 9)), Verdict::Pending);
+        assert_eq!(story.asked(), "[1] Accept { id: JobId(3) }, [0] Cancel");
+        assert_eq!(story.event(0, offered(2, 0, 0)), Verdict::Pending);
+        assert_eq!(story.event(0, Event::Cancelled), Verdict::Pending);
+        assert_eq!(story.asked(), "[0] Decline { id: JobId(2) }");
+        assert_eq!(story.event(1, Event::Gone), Verdict::Again);
+    }
+
+    // R3.13, A4.6
+    #[test]
+    fn a_wait_is_over_when_every_shard_says_so() {
+        let mut story = Story::of(2, None);
+        story.event(0, Event::NoJob);
+        story.give_up();
+        assert_eq!(story.asked(), "[0, 1] Cancel");
+        assert_eq!(story.event(0, Event::Cancelled), Verdict::Pending);
+        assert_eq!(
+            story.event(1, Event::NoJob),
+            Verdict::Pending,
+            "the answer to the first ask"
+        );
+        assert_eq!(
+            story.event(1, Event::Cancelled),
+            Verdict::Over(Outcome::TimedOut)
+        );
+    }
+
+    #[test]
+    fn an_offer_that_was_under_way_beats_the_timeout() {
+        let mut story = Story::of(2, None);
+        story.event(0, Event::NoJob);
+        story.event(1, Event::NoJob);
+        story.give_up();
+        story.event(1, offered(5, 0, 0));
+        story.event(0, Event::Cancelled);
+        assert_eq!(story.asked(), "[0, 1] Cancel");
+        assert_eq!(story.event(1, Event::Cancelled), Verdict::Pending);
+        assert_eq!(story.asked(), "[1] Accept { id: JobId(5) }");
+        assert_eq!(
+            story.event(1, Event::Gone),
+            Verdict::Over(Outcome::TimedOut)
+        );
+    }
+
+    #[test]
+    fn without_waiting_no_job_is_the_outcome() {
+        let mut story = Story::of(2, Some(Outcome::DeadlineSoon));
+        assert_eq!(story.event(0, Event::NoJob), Verdict::Pending);
+        assert_eq!(
+            story.event(1, Event::NoJob),
+            Verdict::Over(Outcome::DeadlineSoon)
+        );
+    }
+}

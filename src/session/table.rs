@@ -1,0 +1,582 @@
+//! All sessions of a process: the clients half, sans I/O. Bytes are fed in and shards are asked;
+//! what they say, at once or later, becomes replies, which the network takes from here. The
+//! network, the clock and what the process knows of itself are the caller's; a simulator has its
+//! own.
+
+use std::collections::VecDeque;
+
+use crate::base::hash::NameHasher;
+use crate::base::heap::Heap;
+use crate::base::ids::{Caller, JobId, Seq, SessionId, ShardId, ShardSet};
+use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_BUFFERS_MAX};
+use crate::base::name::TubeName;
+use crate::base::slab::Slab;
+use crate::base::time::Nanos;
+use crate::engine::event::Event;
+use crate::engine::host::Outbox;
+use crate::engine::op::Op;
+use crate::proto::command::{Kind, parse};
+use crate::proto::reply;
+use crate::session::commands::Room;
+use crate::session::events::Ear;
+use crate::session::input::{Input, Item, Skip};
+use crate::session::reply::Replies;
+use crate::session::shards::{ShardMap, Shards};
+use crate::session::stats::{Counts, ProcessStats};
+use crate::session::{Desk, FollowUp, Heard, Session, Step};
+
+/// See the module's description.
+pub struct Sessions<S> {
+    /// The queue half, or the way to it.
+    pub shards: S,
+    hall: Hall,
+}
+
+/// What the table is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Where tubes and jobs are.
+    pub map: ShardMap,
+    /// Largest body in bytes.
+    pub body_len_max: u32,
+    /// The key under which names are hashed: random in a server, fixed in tests.
+    pub hasher: NameHasher,
+    /// Whether to record what [`Sessions::take_traces`] tells.
+    pub traced: bool,
+}
+
+/// Everything but the shards, so that they can speak to it while they are asked.
+struct Hall {
+    entries: Slab<Entry>,
+    desk: Desk,
+    /// Serial of the latest session.
+    last_serial: u64,
+    /// Sessions that wait, by the moment at which that has to end.
+    moments: Heap<Nanos>,
+    /// Sessions that something has happened to since they were last taken.
+    touched: Vec<SessionId>,
+    asks: VecDeque<FollowUp>,
+    stats_due: Vec<SessionId>,
+    /// Memory for replies, of sessions that have none on their way.
+    spare: Vec<Vec<u8>>,
+    traces: Option<Vec<Trace>>,
+}
+
+struct Entry {
+    session: Session,
+    input: Input,
+    replies: Replies,
+    /// Position in [`Hall::moments`], or [`NOWHERE`].
+    position: u32,
+    is_touched: bool,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Why [`Sessions::feed`] has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// What is left of the bytes is less than an item: more has to come.
+    WantsMore,
+    /// The next command waits for an answer, or for replies to be sent. The session is touched
+    /// when it can go on, or its replies have been sent.
+    Waits,
+    /// Nothing more is obeyed: what is owed is to be sent, and the session closed.
+    Closing,
+}
+
+/// One thing that happened, for a server that tells its operator everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Whose.
+    pub session: SessionId,
+    /// What.
+    pub what: Traced,
+}
+
+/// See [`Trace`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Traced {
+    /// A command line was read; None if it is no command.
+    Command(Option<Kind>),
+    /// A body was read.
+    Body,
+    /// This was answered, up to the first CR LF and without it.
+    Reply(Vec<u8>),
+}
+
+impl<S: Shards> Sessions<S> {
+    /// A table without sessions.
+    #[must_use]
+    pub fn new(shards: S, settings: Settings) -> Sessions<S> {
+        let Settings {
+            map,
+            body_len_max,
+            hasher,
+            traced,
+        } = settings;
+        Sessions {
+            shards,
+            hall: Hall {
+                entries: Slab::default(),
+                desk: Desk {
+                    map,
+                    body_len_max,
+                    hasher,
+                    counts: Counts::default(),
+                },
+                last_serial: 0,
+                moments: Heap::default(),
+                touched: Vec::new(),
+                asks: VecDeque::new(),
+                stats_due: Vec::new(),
+                spare: Vec::new(),
+                traces: traced.then(Vec::new),
+            },
+        }
+    }
+
+    /// Number of open sessions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hall.entries.len()
+    }
+
+    /// Whether no session is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hall.entries.is_empty()
+    }
+
+    /// Opens a session, which uses and watches the default tube.
+    pub fn open(&mut self, now: Nanos) -> SessionId {
+        let hall = &mut self.hall;
+        hall.last_serial += 1;
+        let (serial, desk) = (hall.last_serial, &hall.desk);
+        let slot = hall.entries.insert_with(|slot| Entry {
+            session: Session::new(SessionId::new(0, serial, slot), desk),
+            input: Input::default(),
+            replies: Replies::default(),
+            position: NOWHERE,
+            is_touched: false,
+        });
+        hall.desk.counts.connections += 1;
+        hall.desk.counts.total_connections += 1;
+        let id = hall.entries[slot].session.id();
+        let home = ShardSet::of(hall.desk.map.of_tube(TubeName::DEFAULT));
+        self.ask(
+            now,
+            id,
+            OPENING,
+            home,
+            Op::Use {
+                tube: TubeName::DEFAULT,
+            },
+        );
+        self.ask(
+            now,
+            id,
+            OPENING,
+            home,
+            Op::Watch {
+                tube: TubeName::DEFAULT,
+            },
+        );
+        id
+    }
+
+    /// Closes the session. What it held goes back; what it was owed is dropped.
+    pub fn close(&mut self, now: Nanos, id: SessionId) {
+        let hall = &mut self.hall;
+        if hall.entry(id).is_none() {
+            return;
+        }
+        hall.set_moment(id.slot(), None);
+        let entry = hall.entries.remove(id.slot());
+        entry.session.uncount(&mut hall.desk.counts);
+        for shard in entry.session.attached().iter() {
+            let outbox = &mut Outlet {
+                hall: &mut self.hall,
+                shard,
+            };
+            self.shards.detach(now, shard, id, outbox);
+        }
+        self.ask_what_follows(now);
+    }
+
+    /// Obeys the commands in `bytes`, as many as can be obeyed, and moves `bytes` behind them.
+    /// What is left has to be fed again, in front of what comes next.
+    pub fn feed(&mut self, now: Nanos, id: SessionId, bytes: &mut &[u8]) -> Fed {
+        loop {
+            let Some(entry) = self.hall.entry(id) else {
+                return Fed::Closing;
+            };
+            if entry.session.is_closing() {
+                return Fed::Closing;
+            }
+            if entry.session.is_at_barrier() || entry.replies.len() >= REPLY_BACKLOG_BYTES_MAX {
+                return Fed::Waits;
+            }
+            let before = *bytes;
+            let Some(item) = entry.input.next(bytes) else {
+                return Fed::WantsMore;
+            };
+            let Some(step) = self.hall.take_item(now, id, item) else {
+                *bytes = before;
+                return Fed::Waits;
+            };
+            match step {
+                Step::Done => {}
+                Step::Ask { to, seq, op } => {
+                    self.ask(now, id, seq, to, op);
+                    self.ask_what_follows(now);
+                    self.hall.update_moment(id);
+                }
+                Step::TakeId(shard) => {
+                    let job = self.shards.take_id(shard, id);
+                    self.hall.take_id(id, job);
+                }
+            }
+        }
+    }
+
+    /// The client sends nothing more: it does not wait for jobs any longer.
+    pub fn end_input(&mut self, now: Nanos, id: SessionId) {
+        let hall = &mut self.hall;
+        let Some(entry) = hall.entries.get_mut(id.slot()) else {
+            return;
+        };
+        if entry.session.id() != id {
+            return;
+        }
+        entry.session.on_input_end(now, &mut hall.asks);
+        hall.update_moment(id);
+        self.ask_what_follows(now);
+    }
+
+    /// A shard of another process has said something.
+    pub fn hear(&mut self, now: Nanos, shard: ShardId, to: Caller, event: Event<'_>) {
+        Outlet {
+            hall: &mut self.hall,
+            shard,
+        }
+        .emit(to, event);
+        self.ask_what_follows(now);
+    }
+
+    /// Ends the waits whose moment has come by `now`. To be called after the shards have done what
+    /// was due, because a job that has become ready in time beats the end of a wait (R3.13).
+    pub fn tick(&mut self, now: Nanos) {
+        while let Some(first) = self.hall.moments.first()
+            && first.key <= now
+        {
+            let hall = &mut self.hall;
+            let session = &mut hall.entries[first.slot].session;
+            let id = session.id();
+            session.on_moment(now, &mut hall.asks);
+            hall.update_moment(id);
+            self.ask_what_follows(now);
+        }
+    }
+
+    /// When [`Sessions::tick`] has something to do next.
+    #[must_use]
+    pub fn next_moment(&self) -> Option<Nanos> {
+        self.hall.moments.first().map(|entry| entry.key)
+    }
+
+    /// Lets the shards' own time pass: `tick` is given them and the place to say things to.
+    pub fn tick_shard(
+        &mut self,
+        now: Nanos,
+        shard: ShardId,
+        tick: impl FnOnce(&mut S, &mut Outlet<'_>),
+    ) {
+        tick(
+            &mut self.shards,
+            &mut Outlet {
+                hall: &mut self.hall,
+                shard,
+            },
+        );
+        self.ask_what_follows(now);
+    }
+
+    fn ask(&mut self, now: Nanos, id: SessionId, seq: Seq, to: ShardSet, op: Op<'_>) {
+        let Some(entry) = self.hall.entry(id) else {
+            return;
+        };
+        for shard in entry.session.attach(to).iter() {
+            self.shards.attach(shard, id);
+        }
+        let from = Caller { session: id, seq };
+        let mut op = Some(op);
+        let mut left = to.len();
+        for shard in to.iter() {
+            left -= 1;
+            // The last one needs no copy, and mostly there is just one.
+            let Some(op) = (if left == 0 { op.take() } else { op.clone() }) else {
+                return;
+            };
+            let outbox = &mut Outlet {
+                hall: &mut self.hall,
+                shard,
+            };
+            self.shards.submit(now, shard, from, op, outbox);
+        }
+    }
+
+    /// Makes the asks that events have led to, and those that these lead to.
+    fn ask_what_follows(&mut self, now: Nanos) {
+        while let Some(FollowUp {
+            session,
+            seq,
+            to,
+            op,
+        }) = self.hall.asks.pop_front()
+        {
+            self.ask(now, session, seq, to, op);
+            self.hall.update_moment(session);
+        }
+    }
+}
+
+/// What the caller of the table takes from it and gives to it, whatever the shards are.
+impl<S> Sessions<S> {
+    /// Takes the sessions to which something has happened: they have been answered, or can go on.
+    /// Each is named once, and may have been closed since.
+    pub fn take_touched(&mut self, into: &mut Vec<SessionId>) {
+        into.append(&mut self.hall.touched);
+        for id in into.iter() {
+            if let Some(entry) = self.hall.entry(*id) {
+                entry.is_touched = false;
+            }
+        }
+    }
+
+    /// What the session is owed. None if it is closed.
+    pub fn replies(&mut self, id: SessionId) -> Option<&mut Replies> {
+        self.hall.entry(id).map(|entry| &mut entry.replies)
+    }
+
+    /// Takes back the memory of the session's replies if all have been sent.
+    pub fn recycle(&mut self, id: SessionId) {
+        let hall = &mut self.hall;
+        let Some(entry) = hall.entries.get_mut(id.slot()) else {
+            return;
+        };
+        if let Some(buffer) = entry.replies.take_buffer()
+            && hall.spare.len() < SPARE_BUFFERS_MAX
+            && buffer.capacity() <= 2 * REPLY_BACKLOG_BYTES_MAX
+        {
+            hall.spare.push(buffer);
+        }
+    }
+
+    /// Where a large body is being read to and how many bytes of it are wanted, if one is.
+    pub fn direct(&mut self, id: SessionId) -> Option<(&mut Vec<u8>, usize)> {
+        self.hall.entry(id)?.input.direct()
+    }
+
+    /// Whether everything that the session has asked has been answered.
+    #[must_use]
+    pub fn is_answered(&self, id: SessionId) -> bool {
+        let entry = self.hall.entries.get(id.slot());
+        entry.is_some_and(|entry| entry.session.id() == id && entry.session.is_answered())
+    }
+
+    /// Whether a session waits for [`Sessions::answer_stats`].
+    #[must_use]
+    pub fn is_stats_due(&self) -> bool {
+        !self.hall.stats_due.is_empty()
+    }
+
+    /// Answers the sessions that have asked for `stats`.
+    pub fn answer_stats(&mut self, process: &ProcessStats) {
+        let hall = &mut self.hall;
+        while let Some(id) = hall.stats_due.pop() {
+            let Some(entry) = hall.entries.get_mut(id.slot()) else {
+                continue;
+            };
+            if entry.session.id() == id {
+                let start = entry.replies.text_len();
+                entry
+                    .session
+                    .answer_stats(process, &hall.desk.counts, &mut entry.replies);
+                trace_reply(&mut hall.traces, id, start, &entry.replies);
+                hall.touch(id.slot());
+            }
+        }
+    }
+
+    /// Takes what was traced.
+    pub fn take_traces(&mut self) -> Vec<Trace> {
+        self.hall
+            .traces
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+}
+
+/// Number of the asks that a session is opened with. Nobody is told their answers.
+const OPENING: Seq = Seq(0);
+
+impl Hall {
+    fn entry(&mut self, id: SessionId) -> Option<&mut Entry> {
+        self.entries
+            .get_mut(id.slot())
+            .filter(|entry| entry.session.id() == id)
+    }
+
+    /// What an item of the input comes to; None if it has to wait.
+    fn take_item<'a>(&mut self, now: Nanos, id: SessionId, item: Item<'a>) -> Option<Step<'a>> {
+        let entry = &mut self.entries[id.slot()];
+        lend_buffer(&mut self.spare, &mut entry.replies);
+        let Entry {
+            session,
+            input,
+            replies,
+            ..
+        } = entry;
+        let desk = &mut self.desk;
+        let start = replies.text_len();
+        let step = match item {
+            Item::Line(line) => {
+                let command = parse(line);
+                if !session.admits(&command, desk) {
+                    return None;
+                }
+                if let Some(traces) = &mut self.traces {
+                    let kind = command.as_ref().map_or_else(|r| r.kind, |c| Some(c.kind()));
+                    traces.push(Trace {
+                        session: id,
+                        what: Traced::Command(kind),
+                    });
+                }
+                let room = Room {
+                    now,
+                    desk,
+                    input,
+                    replies,
+                };
+                match command {
+                    Ok(command) => session.obey(command, room),
+                    Err(refused) => session.refuse(refused, room),
+                }
+            }
+            Item::LineTooLong { http } => session.refuse_long_line(http, replies),
+            Item::Body(body) => {
+                if let Some(traces) = &mut self.traces {
+                    traces.push(Trace {
+                        session: id,
+                        what: Traced::Body,
+                    });
+                }
+                session.finish_put(body, desk)
+            }
+            Item::BodyUnterminated => session.fail_put(reply::EXPECTED_CRLF, replies),
+            Item::Skipped(Skip::TooBig) => session.fail_put(reply::JOB_TOO_BIG, replies),
+            Item::Skipped(Skip::OutOfMemory) => session.fail_put(reply::OUT_OF_MEMORY, replies),
+            Item::Skipped(Skip::Answered) => Step::Done,
+        };
+        trace_reply(&mut self.traces, id, start, replies);
+        self.touch(id.slot());
+        Some(step)
+    }
+
+    fn take_id(&mut self, id: SessionId, job: Option<JobId>) {
+        if let Some(entry) = self.entry(id) {
+            entry.session.take_id(job);
+        }
+    }
+
+    fn touch(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot];
+        if !entry.is_touched {
+            entry.is_touched = true;
+            self.touched.push(entry.session.id());
+        }
+    }
+
+    /// Brings the session's place among the moments up to date.
+    fn update_moment(&mut self, id: SessionId) {
+        if let Some(entry) = self.entry(id) {
+            let moment = entry.session.moment();
+            self.set_moment(id.slot(), moment);
+        }
+    }
+
+    fn set_moment(&mut self, slot: u32, moment: Option<Nanos>) {
+        let entries = &mut self.entries;
+        let position = entries[slot].position;
+        let placed = |slot, at| entries[slot].position = at;
+        match (moment, position) {
+            (None, NOWHERE) => {}
+            (Some(moment), NOWHERE) => self.moments.push(moment, slot, placed),
+            (Some(moment), _) => self.moments.change(position, moment, placed),
+            (None, _) => {
+                self.moments.remove(position, placed);
+                self.entries[slot].position = NOWHERE;
+            }
+        }
+    }
+}
+
+/// Where a shard speaks to sessions.
+pub struct Outlet<'a> {
+    hall: &'a mut Hall,
+    shard: ShardId,
+}
+
+impl Outbox for Outlet<'_> {
+    fn emit(&mut self, to: Caller, event: Event<'_>) {
+        let shard = self.shard;
+        let hall = &mut *self.hall;
+        let Some(entry) = hall.entries.get_mut(to.session.slot()) else {
+            return;
+        };
+        // The session may be gone, and another in its place.
+        if entry.session.id() != to.session {
+            return;
+        }
+        lend_buffer(&mut hall.spare, &mut entry.replies);
+        let start = entry.replies.text_len();
+        let ear = Ear {
+            desk: &mut hall.desk,
+            replies: &mut entry.replies,
+            asks: &mut hall.asks,
+            stats_due: &mut hall.stats_due,
+        };
+        entry.session.hear(
+            Heard {
+                shard,
+                seq: to.seq,
+                event: &event,
+            },
+            ear,
+        );
+        trace_reply(&mut hall.traces, to.session, start, &entry.replies);
+        hall.touch(to.session.slot());
+        hall.update_moment(to.session);
+    }
+}
+
+fn lend_buffer(spare: &mut Vec<Vec<u8>>, replies: &mut Replies) {
+    if !replies.has_buffer()
+        && let Some(buffer) = spare.pop()
+    {
+        replies.put_buffer(buffer);
+    }
+}
+
+fn trace_reply(traces: &mut Option<Vec<Trace>>, id: SessionId, start: usize, replies: &Replies) {
+    if let Some(traces) = traces
+        && let Some(line) = replies.first_line_from(start)
+    {
+        traces.push(Trace {
+            session: id,
+            what: Traced::Reply(line.to_vec()),
+        });
+    }
+}
