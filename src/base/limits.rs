@@ -71,3 +71,12 @@ pub const LISTEN_BACKLOG: i32 = 1024;
 /// Buffers for replies that are kept for the next session that needs one. More sessions than these
 /// that are answered in one turn cost an allocation each.
 pub const SPARE_BUFFERS_MAX: usize = 256;
+
+/// Pieces of text and bodies that one gathered write takes.
+pub const WRITE_PIECES_MAX: usize = 16;
+
+/// Bytes by which the jobs have to shrink before freed memory is given back to the system.
+pub const TRIM_BYTES_MIN: usize = 16 << 20;
+
+/// Milliseconds between two attempts to give memory back, because each looks at all of it.
+pub const TRIM_PAUSE_MS: u64 = 1000;

@@ -139,7 +139,7 @@ impl Session {
             Fault::Http => self.closing = true,
         }
         if let Some(body_len) = refused.body_len {
-            room.input.skip(with_crlf(body_len), Skip::Answered);
+            room.input.skip_refused_body(body_len);
         }
         Step::Done
     }
@@ -159,6 +159,11 @@ impl Session {
         if let Some(putting) = &mut self.putting {
             putting.id = id;
         }
+    }
+
+    /// The id of the job whose body is on its way.
+    pub(crate) fn putting_id(&self) -> Option<JobId> {
+        self.putting?.id
     }
 
     /// The body of the put is there.
@@ -205,7 +210,7 @@ impl Session {
             Trailing::Nothing => {}
             Trailing::Apart => {
                 room.replies.line(reply::BAD_FORMAT);
-                room.input.skip(body_len, Skip::Answered);
+                room.input.skip_refused_body(put.body_len);
                 return Step::Done;
             }
             Trailing::Attached => {

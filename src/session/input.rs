@@ -67,6 +67,8 @@ enum State {
     Collecting(Collected),
     /// In bytes that are thrown away.
     Skipping { left: u64, why: Skip },
+    /// Where the CR LF of an empty body is thrown away, if it comes.
+    SkippingCrlf,
 }
 
 /// What a step makes of the bytes: an item, after which a line comes, or where it has to wait.
@@ -88,6 +90,7 @@ impl Input {
             State::Gathering { whole_len } => gather(whole_len, bytes),
             State::Collecting(body) => collect(body, bytes),
             State::Skipping { left, why } => skip(left, why, bytes),
+            State::SkippingCrlf => skip_crlf(bytes),
         };
         match step {
             Step::Done(item) => Some(item),
@@ -125,6 +128,20 @@ impl Input {
         self.state = State::Skipping { left: len, why };
     }
 
+    /// Throws away the body of a put that has been refused, and answered, by its line. Ends in
+    /// [`Skip::Answered`]. Only between commands.
+    ///
+    /// Some clients send no body with a put that they know to be malformed, and nobody can tell
+    /// what they send next from a body; but no command begins with CR LF, so that at least an
+    /// empty body is thrown away only if it is there.
+    pub fn skip_refused_body(&mut self, len: u32) {
+        if len == 0 {
+            self.state = State::SkippingCrlf;
+        } else {
+            self.skip(u64::from(len) + CRLF.len() as u64, Skip::Answered);
+        }
+    }
+
     /// While a large body is being read: the vector that its bytes may be appended to, and how many
     /// of them at most now, which is never 0 and never more than there is room for. None otherwise.
     ///
@@ -146,7 +163,8 @@ impl Input {
             | State::Line
             | State::LineTooLong { .. }
             | State::Gathering { .. }
-            | State::Skipping { .. } => None,
+            | State::Skipping { .. }
+            | State::SkippingCrlf => None,
         }
     }
 
@@ -259,6 +277,14 @@ fn collect<'a>(mut body: Collected, bytes: &mut &'a [u8]) -> Step<'a> {
         return Step::Wait(State::Collecting(body));
     }
     Step::Done(body.finish())
+}
+
+fn skip_crlf<'a>(bytes: &mut &'a [u8]) -> Step<'a> {
+    if bytes.len() < CRLF.len() && CRLF.starts_with(bytes) {
+        return Step::Wait(State::SkippingCrlf);
+    }
+    *bytes = bytes.strip_prefix(CRLF).unwrap_or(bytes);
+    Step::Done(Item::Skipped(Skip::Answered))
 }
 
 fn skip<'a>(left: u64, why: Skip, bytes: &mut &'a [u8]) -> Step<'a> {

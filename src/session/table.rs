@@ -99,8 +99,8 @@ pub struct Trace {
 pub enum Traced {
     /// A command line was read; None if it is no command.
     Command(Option<Kind>),
-    /// A body was read.
-    Body,
+    /// The body of this job was read; None if its id is given elsewhere.
+    Body(Option<JobId>),
     /// This was answered, up to the first CR LF and without it.
     Reply(Vec<u8>),
 }
@@ -468,10 +468,8 @@ impl Hall {
             Item::LineTooLong { http } => session.refuse_long_line(http, replies),
             Item::Body(body) => {
                 if let Some(traces) = &mut self.traces {
-                    traces.push(Trace {
-                        session: id,
-                        what: Traced::Body,
-                    });
+                    let what = Traced::Body(session.putting_id());
+                    traces.push(Trace { session: id, what });
                 }
                 session.finish_put(body, desk)
             }

@@ -218,6 +218,31 @@ fn what_is_skipped_is_counted_and_not_looked_at() {
 }
 
 #[test]
+fn the_body_of_a_refused_put_is_skipped_and_an_empty_one_only_if_it_is_there() {
+    for (len, stream, expected) in [
+        (4, &b"quit\r\nnext\r\n"[..], "next"),
+        (0, b"\r\nnext\r\n", "next"),
+        (0, b"next\r\n", "next"),
+        (0, b"\rnext\r\n", "\rnext"),
+    ] {
+        for cut in 0..stream.len() {
+            let mut input = Input::default();
+            input.skip_refused_body(len);
+            let (mut head, mut lines) = (&stream[..cut], Vec::new());
+            while let Some(item) = input.next(&mut head) {
+                lines.extend(matches!(item, Item::Line(_)).then(|| format!("{item:?}")));
+            }
+            let rest = [head, &stream[cut..]].concat();
+            let mut rest = &rest[..];
+            while let Some(item) = input.next(&mut rest) {
+                lines.extend(matches!(item, Item::Line(_)).then(|| format!("{item:?}")));
+            }
+            assert_eq!(lines, [format!("{:?}", Item::Line(expected.as_bytes()))], "cut at {cut}");
+        }
+    }
+}
+
+#[test]
 fn a_skip_of_nothing_needs_no_further_byte() {
     let mut input = Input::default();
     input.skip(0, Skip::Answered);

@@ -1,0 +1,337 @@
+//! The clients half with its sockets: accepts, reads, lets commands be obeyed, and writes. Used by
+//! every role that has client connections; what the commands do is the sessions' and the shards'
+//! affair.
+//!
+//! A turn: what is ready is read, once each; all complete commands are obeyed; then each conn that
+//! has been answered is written to, once. Reads and writes elsewhere are bugs.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use crate::base::ids::SessionId;
+use crate::base::limits::{READ_BYTES_MAX, WRITE_PIECES_MAX};
+use crate::base::time::Nanos;
+use crate::net::stream::{ReadOutcome, Stream, WriteOutcome};
+use crate::role::conn::Conn;
+use crate::role::process::ProcessFacts;
+use crate::role::trace::Tracer;
+use crate::session::input::LEFTOVER_LEN_MAX;
+use crate::session::shards::Shards;
+use crate::session::table::{Fed, Sessions};
+use crate::sys::poller::{Interest, Poller, Ready};
+
+/// See the module's description.
+pub struct Clients<S> {
+    /// The conversations.
+    pub sessions: Sessions<S>,
+    /// What `stats` tells of this process.
+    pub facts: ProcessFacts,
+    /// By the slot of the session.
+    conns: Vec<Option<Conn>>,
+    /// Poller keys of conns begin here.
+    first_key: usize,
+    /// What one read brings, behind what was left over from the one before.
+    scratch: Box<[u8]>,
+    touched: Vec<SessionId>,
+    dirty: Vec<SessionId>,
+    /// Conns with commands left that can be obeyed in the next turn.
+    runnable: Vec<SessionId>,
+    tracer: Tracer,
+    /// Conns that were closed since this was last taken.
+    closed_count: usize,
+}
+
+impl<S: Shards> Clients<S> {
+    /// No clients yet. `first_key` and all keys above it are used with the poller.
+    #[must_use]
+    pub fn new(
+        sessions: Sessions<S>,
+        facts: ProcessFacts,
+        first_key: usize,
+        tracer: Tracer,
+    ) -> Clients<S> {
+        Clients {
+            sessions,
+            facts,
+            conns: Vec::new(),
+            first_key,
+            scratch: vec![0; LEFTOVER_LEN_MAX + READ_BYTES_MAX].into_boxed_slice(),
+            touched: Vec::new(),
+            dirty: Vec::new(),
+            runnable: Vec::new(),
+            tracer,
+            closed_count: 0,
+        }
+    }
+
+    /// Takes in a client that has connected.
+    pub fn open(&mut self, now: Nanos, stream: Stream, poller: &Poller) {
+        let session = self.sessions.open(now);
+        let slot = session.slot() as usize;
+        if let Err(error) = poller.watch(stream.as_fd(), self.first_key + slot, Interest::READ) {
+            log::warn!(
+                "cannot watch connection peer={} error={error}",
+                stream.peer()
+            );
+            return self.sessions.close(now, session);
+        }
+        log::debug!("connection opened peer={}", stream.peer());
+        self.tracer.accepted(&stream);
+        if self.conns.len() <= slot {
+            self.conns.resize_with(slot + 1, || None);
+        }
+        self.conns[slot] = Some(Conn::new(stream, session));
+    }
+
+    /// Reads what has come, and has it obeyed.
+    pub fn on_ready(&mut self, now: Nanos, ready: Ready, poller: &Poller) {
+        let slot = ready.key - self.first_key;
+        let Some(conn) = self.conns.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        let session = conn.session;
+        if conn.is_full {
+            if ready.writable {
+                conn.is_full = false;
+                self.soil(session);
+            }
+            return;
+        }
+        if conn.has_ended || conn.fed == Fed::Closing {
+            // Nothing is left to read. What is still reported is that nobody is there any more.
+            if ready.hangup {
+                self.close(now, session, poller);
+            }
+            return;
+        }
+        if conn.interest.readable && ready.readable {
+            if let Err(error) = self.read(now, slot) {
+                log::debug!("connection lost error={error}");
+                self.close(now, session, poller);
+            }
+        } else if ready.hangup {
+            // The client is gone and has sent more than is read ahead of a reserve that waits.
+            self.sessions.end_input(now, session);
+            self.soil(session);
+        }
+    }
+
+    /// Whether there is work left that needs no readiness.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.runnable.is_empty()
+    }
+
+    /// Takes the number of conns that were closed since the last call: descriptors that are free.
+    pub fn take_closed_count(&mut self) -> usize {
+        std::mem::take(&mut self.closed_count)
+    }
+
+    /// Goes on with what can go on, and writes what has been answered. The end of a turn.
+    pub fn finish_turn(&mut self, now: Nanos, poller: &Poller) {
+        for session in std::mem::take(&mut self.runnable) {
+            self.soil(session);
+            self.obey_unread(now, session);
+        }
+        // A conn that turns out to be gone gives its jobs back, which may answer others.
+        loop {
+            self.settle(now);
+            self.tracer.print(&mut self.sessions, &self.conns);
+            let mut dirty = std::mem::take(&mut self.dirty);
+            if dirty.is_empty() {
+                return;
+            }
+            for session in dirty.drain(..) {
+                self.write(now, session, poller);
+            }
+            self.dirty = dirty;
+        }
+    }
+
+    /// Lets sessions that were answered obey what they have sent meanwhile, until none is left.
+    fn settle(&mut self, now: Nanos) {
+        loop {
+            self.answer_stats(now);
+            let mut touched = std::mem::take(&mut self.touched);
+            self.sessions.take_touched(&mut touched);
+            if touched.is_empty() {
+                self.touched = touched;
+                return;
+            }
+            for session in touched.drain(..) {
+                self.soil(session);
+                self.obey_unread(now, session);
+            }
+            self.touched = touched;
+        }
+    }
+
+    fn answer_stats(&mut self, now: Nanos) {
+        if self.sessions.is_stats_due() {
+            self.sessions.answer_stats(&self.facts.stats(now));
+        }
+    }
+
+    fn read(&mut self, now: Nanos, slot: usize) -> io::Result<()> {
+        let Some(conn) = &mut self.conns[slot] else {
+            return Ok(());
+        };
+        let session = conn.session;
+        if let Some((body, wanted)) = self.sessions.direct(session) {
+            let outcome = conn.stream.read_append(body, wanted)?;
+            self.on_read(now, session, outcome, |clients, _| {
+                clients.obey(now, session, 0)
+            });
+        } else if conn.unread.len() <= LEFTOVER_LEN_MAX {
+            // What was left over is too short to be an item, and is put in front of the rest.
+            let left = conn.unread.len();
+            self.scratch[..left].copy_from_slice(&conn.unread);
+            let outcome = conn.stream.read(&mut self.scratch[left..])?;
+            self.on_read(now, session, outcome, |clients, len| {
+                clients.obey(now, session, left + len);
+            });
+        } else {
+            let outcome = conn.stream.read_append(&mut conn.unread, READ_BYTES_MAX)?;
+            self.on_read(now, session, outcome, |clients, _| {
+                clients.obey_unread(now, session)
+            });
+        }
+        Ok(())
+    }
+
+    fn on_read(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        outcome: ReadOutcome,
+        obey: impl FnOnce(&mut Self, usize),
+    ) {
+        match outcome {
+            ReadOutcome::WouldBlock => return,
+            ReadOutcome::Bytes(len) => obey(self, len),
+            ReadOutcome::End => {
+                if let Some(conn) = conn_of(&mut self.conns, session) {
+                    conn.has_ended = true;
+                }
+                self.sessions.end_input(now, session);
+            }
+        }
+        self.soil(session);
+    }
+
+    /// Has the first `len` bytes of the scratch buffer obeyed; what is left of them is unread.
+    fn obey(&mut self, now: Nanos, session: SessionId, len: usize) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        let mut bytes = &self.scratch[..len];
+        conn.fed = self.sessions.feed(now, session, &mut bytes);
+        conn.unread.clear();
+        conn.unread.extend_from_slice(bytes);
+    }
+
+    fn obey_unread(&mut self, now: Nanos, session: SessionId) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        if conn.unread.is_empty() || conn.is_full {
+            return;
+        }
+        let mut bytes = &conn.unread[..];
+        conn.fed = self.sessions.feed(now, session, &mut bytes);
+        let obeyed = conn.unread.len() - bytes.len();
+        conn.unread.drain(..obeyed);
+    }
+
+    /// Notes that the conn is to be looked at at the end of the turn.
+    fn soil(&mut self, session: SessionId) {
+        if let Some(conn) = conn_of(&mut self.conns, session)
+            && !conn.is_dirty
+        {
+            conn.is_dirty = true;
+            self.dirty.push(session);
+        }
+    }
+
+    /// Sends what the conn is owed, as much as the socket takes, and decides what becomes of it.
+    fn write(&mut self, now: Nanos, session: SessionId, poller: &Poller) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        conn.is_dirty = false;
+        let Some(replies) = self.sessions.replies(session) else {
+            return;
+        };
+        while !conn.is_full && !replies.is_empty() {
+            let mut slices = [IoSlice::new(&[]); WRITE_PIECES_MAX];
+            let filled = replies.slices(&mut slices);
+            let len: usize = slices[..filled].iter().map(|slice| slice.len()).sum();
+            match conn.stream.write_vectored(&slices[..filled]) {
+                Ok(WriteOutcome::Bytes(sent)) => {
+                    replies.advance(sent);
+                    conn.is_full = sent < len;
+                }
+                Ok(WriteOutcome::WouldBlock) => conn.is_full = true,
+                Err(error) => {
+                    log::debug!("connection lost error={error}");
+                    return self.close(now, session, poller);
+                }
+            }
+        }
+        if conn.is_full {
+            return self.update_interest(now, session, poller);
+        }
+        self.sessions.recycle(session);
+        if conn.unread.is_empty() {
+            conn.unread = Vec::new();
+        }
+        let is_answered = self.sessions.is_answered(session);
+        if conn.is_over() && is_answered {
+            return self.close(now, session, poller);
+        }
+        if conn.fed == Fed::Waits && !conn.unread.is_empty() && is_answered {
+            self.runnable.push(session);
+        }
+        self.update_interest(now, session, poller);
+    }
+
+    fn update_interest(&mut self, now: Nanos, session: SessionId, poller: &Poller) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        let wanted = conn.wanted_interest();
+        if wanted == conn.interest {
+            return;
+        }
+        let key = self.first_key + session.slot() as usize;
+        match poller.change(conn.stream.as_fd(), key, wanted) {
+            Ok(()) => conn.interest = wanted,
+            Err(error) => {
+                log::warn!("cannot watch connection error={error}");
+                self.close(now, session, poller);
+            }
+        }
+    }
+
+    fn close(&mut self, now: Nanos, session: SessionId, poller: &Poller) {
+        self.tracer.print(&mut self.sessions, &self.conns);
+        let Some(place) = self.conns.get_mut(session.slot() as usize) else {
+            return;
+        };
+        let Some(conn) = place.take_if(|conn| conn.session == session) else {
+            return;
+        };
+        self.tracer.closed(&conn.stream);
+        if let Err(error) = poller.forget(conn.stream.as_fd()) {
+            log::warn!("cannot forget connection error={error}");
+        }
+        self.closed_count += 1;
+        drop(conn);
+        self.sessions.close(now, session);
+    }
+}
+
+fn conn_of(conns: &mut [Option<Conn>], session: SessionId) -> Option<&mut Conn> {
+    let conn = conns.get_mut(session.slot() as usize)?.as_mut()?;
+    (conn.session == session).then_some(conn)
+}

@@ -1,0 +1,66 @@
+//! A conn: a client's socket, what it has sent that could not be obeyed yet, and what is asked of
+//! the poller about it.
+
+use crate::base::ids::SessionId;
+use crate::base::limits::READ_AHEAD_BYTES_MAX;
+use crate::net::stream::Stream;
+use crate::session::table::Fed;
+use crate::sys::poller::Interest;
+
+/// See the module's description.
+pub(super) struct Conn {
+    pub(super) stream: Stream,
+    pub(super) session: SessionId,
+    /// Input that has not been obeyed. No memory while there is none.
+    pub(super) unread: Vec<u8>,
+    pub(super) interest: Interest,
+    /// Replies could not be sent: the socket was full.
+    pub(super) is_full: bool,
+    /// The client sends nothing more.
+    pub(super) has_ended: bool,
+    /// Why the session has stopped obeying, the last time it was given something.
+    pub(super) fed: Fed,
+    /// It is in the list of those to be written to at the end of the turn.
+    pub(super) is_dirty: bool,
+}
+
+impl Conn {
+    pub(super) fn new(stream: Stream, session: SessionId) -> Conn {
+        Conn {
+            stream,
+            session,
+            unread: Vec::new(),
+            interest: Interest::READ,
+            is_full: false,
+            has_ended: false,
+            fed: Fed::WantsMore,
+            is_dirty: false,
+        }
+    }
+
+    /// Whether the conn is to be closed when everything is answered and sent: the client has quit,
+    /// or sends nothing more and has nothing left that could be obeyed.
+    pub(super) fn is_over(&self) -> bool {
+        match self.fed {
+            Fed::Closing => true,
+            Fed::WantsMore => self.has_ended,
+            Fed::Waits => self.has_ended && self.unread.is_empty(),
+        }
+    }
+
+    /// What the poller should be asked. While replies cannot be sent nothing is read, so that a
+    /// client that does not read its replies cannot make more of them. A client that waits in a
+    /// reserve is read all the same, up to a limit, because its end is only seen by reading.
+    pub(super) fn wanted_interest(&self) -> Interest {
+        if self.is_full {
+            Interest::WRITE
+        } else if self.has_ended
+            || self.fed == Fed::Closing
+            || self.unread.len() >= READ_AHEAD_BYTES_MAX
+        {
+            Interest::NONE
+        } else {
+            Interest::READ
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The drop-in: one process, one loop, one shard. Everything in it is used elsewhere too.
+
+use std::os::fd::AsFd;
+
+use crate::base::hash::NameHasher;
+use crate::base::ids::ShardId;
+use crate::base::limits::{ACCEPT_BATCH_MAX, ACCEPT_PAUSE_MS};
+use crate::base::time::Nanos;
+use crate::cli::{Config, VERSION};
+use crate::engine::host::NoJournal;
+use crate::engine::{Engine, IdScheme, Settings};
+use crate::error::Error;
+use crate::net::listener::{AcceptError, Listener};
+use crate::role::clients::Clients;
+use crate::role::memory::Memory;
+use crate::role::process::{ProcessFacts, announce_ready, announce_stopping, draw_run_id};
+use crate::role::shard::Shard;
+use crate::role::trace::Tracer;
+use crate::session::shards::ShardMap;
+use crate::session::table::{self, Sessions};
+use crate::sys::clock;
+use crate::sys::poller::{Interest, Poller, Ready};
+use crate::sys::process;
+use crate::sys::signal::Signals;
+
+/// See the module's description.
+pub struct Legacy {
+    poller: Poller,
+    listener: Listener,
+    /// Until when the listener is left alone, because accepting failed for lack of something.
+    accept_paused_until: Option<Nanos>,
+    signals: Signals,
+    clients: Clients<Shard<NoJournal>>,
+    memory: Memory,
+    /// When memory is to be looked at again.
+    memory_moment: Option<Nanos>,
+}
+
+const LISTENER_KEY: usize = 0;
+const SIGNALS_KEY: usize = 1;
+const FIRST_CONN_KEY: usize = 2;
+
+const ACCEPT_PAUSE_NANOS: u64 = ACCEPT_PAUSE_MS * 1_000_000;
+
+/// The only shard there is.
+const SHARD: ShardId = ShardId(0);
+
+impl Legacy {
+    /// Does all that can fail before the first client is served, in the original's order.
+    ///
+    /// # Errors
+    /// Whatever stops the start.
+    pub fn start(config: &Config) -> Result<Legacy, Error> {
+        let tracer = Tracer::new(config.verbosity);
+        tracer.started(process::pid());
+        process::raise_descriptor_limit()?;
+        let listener = Listener::open(&config.listen)?;
+        tracer.bound(&listener);
+        let facts = ProcessFacts {
+            started_at: clock::monotonic(),
+            is_draining: false,
+            run_id: draw_run_id()?,
+            machine: process::machine()?,
+            version: VERSION,
+            body_len_max: config.body_len_max,
+            binlog_size_max: config.binlog_size_max,
+        };
+        if let Some(user) = &config.user {
+            process::drop_privileges(user)?;
+        }
+        let signals = Signals::new()?;
+        let hasher = draw_hasher()?;
+        let settings = Settings {
+            ids: IdScheme::Plain,
+            hasher,
+            has_default: true,
+        };
+        let shard = Shard::new(Engine::new(settings), NoJournal);
+        let settings = table::Settings {
+            map: ShardMap::new(1),
+            body_len_max: config.body_len_max,
+            hasher: draw_hasher()?,
+            traced: tracer.wants_commands(),
+        };
+        let sessions = Sessions::new(shard, settings);
+        let poller = Poller::new().map_err(Error::Poller)?;
+        let watch = |fd, key| poller.watch(fd, key, Interest::READ);
+        watch(listener.as_fd(), LISTENER_KEY).map_err(Error::WatchListener)?;
+        watch(signals.as_fd(), SIGNALS_KEY).map_err(Error::Poller)?;
+        log::info!(
+            target: "legacy",
+            "ready address={} version={VERSION} pid={}",
+            listener.local_address(),
+            process::pid(),
+        );
+        Ok(Legacy {
+            poller,
+            listener,
+            accept_paused_until: None,
+            signals,
+            clients: Clients::new(sessions, facts, FIRST_CONN_KEY, tracer),
+            memory: Memory::default(),
+            memory_moment: None,
+        })
+    }
+
+    /// Serves until a signal asks to stop.
+    ///
+    /// # Errors
+    /// If the poller fails; nothing can be served without it.
+    pub fn run(mut self) -> Result<(), Error> {
+        announce_ready();
+        let mut ready = Vec::new();
+        loop {
+            let timeout = self.next_timeout(clock::monotonic());
+            self.poller
+                .wait(timeout, &mut ready)
+                .map_err(Error::Poller)?;
+            if self.turn(clock::monotonic(), &ready) == Turn::Last {
+                break;
+            }
+        }
+        announce_stopping();
+        log::info!(target: "legacy", "stopped pid={}", process::pid());
+        Ok(())
+    }
+
+    /// One turn, all of which happens at the same moment: what is due, then what is ready, then
+    /// the answers.
+    fn turn(&mut self, now: Nanos, ready: &[Ready]) -> Turn {
+        self.clients
+            .sessions
+            .tick_shard(now, SHARD, |shard, outbox| shard.tick(now, outbox));
+        self.clients.sessions.tick(now);
+        let mut turn = Turn::Next;
+        for &ready in ready {
+            match ready.key {
+                LISTENER_KEY => self.accept(now),
+                SIGNALS_KEY => turn = self.on_signal(),
+                _ => self.clients.on_ready(now, ready, &self.poller),
+            }
+        }
+        self.clients.finish_turn(now, &self.poller);
+        self.resume_accept(now);
+        self.memory_moment = self
+            .memory
+            .look(now, self.clients.sessions.shards.job_bytes());
+        turn
+    }
+
+    /// Nanoseconds until something is due. None if nothing is.
+    fn next_timeout(&self, now: Nanos) -> Option<u64> {
+        if self.clients.has_work() {
+            return Some(0);
+        }
+        let sessions = &self.clients.sessions;
+        let moments = [
+            sessions.shards.next_deadline(),
+            sessions.next_moment(),
+            self.accept_paused_until,
+            self.memory_moment,
+        ];
+        moments
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|moment| moment.since(now))
+    }
+
+    fn accept(&mut self, now: Nanos) {
+        for _ in 0..ACCEPT_BATCH_MAX {
+            match self.listener.accept() {
+                Ok(Some(stream)) => self.clients.open(now, stream, &self.poller),
+                Ok(None) => return,
+                Err(AcceptError::Lost { source }) => {
+                    log::debug!(target: "legacy", "connection lost in the queue error={source}");
+                }
+                Err(error) => return self.pause_accept(now, &error),
+            }
+        }
+    }
+
+    /// Leaves the listener alone for a while: what is missing now is still missing in the next
+    /// turn, and asking again at once would keep the processor busy (Q13).
+    fn pause_accept(&mut self, now: Nanos, error: &AcceptError) {
+        log::warn!(target: "legacy", "accepting paused ms={ACCEPT_PAUSE_MS} error={error}");
+        self.watch_listener(Interest::NONE);
+        self.accept_paused_until = Some(Nanos(now.0 + ACCEPT_PAUSE_NANOS));
+    }
+
+    fn resume_accept(&mut self, now: Nanos) {
+        let has_closed = self.clients.take_closed_count() > 0;
+        if self
+            .accept_paused_until
+            .is_some_and(|until| until <= now || has_closed)
+        {
+            self.watch_listener(Interest::READ);
+            self.accept_paused_until = None;
+        }
+    }
+
+    fn watch_listener(&self, interest: Interest) {
+        if let Err(error) = self
+            .poller
+            .change(self.listener.as_fd(), LISTENER_KEY, interest)
+        {
+            log::error!(target: "legacy", "cannot watch listening socket error={error}");
+        }
+    }
+
+    fn on_signal(&mut self) -> Turn {
+        let signals = self.signals.drain();
+        if signals.usr1 {
+            log::info!(target: "legacy", "draining");
+            self.clients.sessions.shards.drain();
+            self.clients.facts.is_draining = true;
+        }
+        if signals.term || signals.int {
+            Turn::Last
+        } else {
+            Turn::Next
+        }
+    }
+}
+
+/// Whether another turn follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Next,
+    Last,
+}
+
+fn draw_hasher() -> Result<NameHasher, Error> {
+    let draw = || Ok::<_, Error>(u64::from_ne_bytes(process::random_bytes()?));
+    Ok(NameHasher::new([draw()?, draw()?]))
+}

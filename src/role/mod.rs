@@ -1,0 +1,10 @@
+//! Processes: what stands in one, and the loop that drives it. Each role is glue; what it glues is
+//! tested without it.
+
+pub mod clients;
+mod conn;
+pub mod legacy;
+mod memory;
+pub mod process;
+pub mod shard;
+mod trace;

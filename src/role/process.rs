@@ -1,0 +1,97 @@
+//! What a process knows of itself and tells in `stats`.
+
+use sd_notify::NotifyState;
+
+use crate::base::time::Nanos;
+use crate::session::stats::ProcessStats;
+use crate::sys::process::{self, Machine, ProcessError};
+
+/// What does not change while the process runs, and whether it takes new jobs.
+#[derive(Clone, Debug)]
+pub struct ProcessFacts {
+    /// When it was started.
+    pub started_at: Nanos,
+    /// Whether it takes no new jobs.
+    pub is_draining: bool,
+    /// What tells this run from others.
+    pub run_id: String,
+    /// What it runs on.
+    pub machine: Machine,
+    /// The version that clients compare.
+    pub version: &'static str,
+    /// Largest body in bytes.
+    pub body_len_max: u32,
+    /// Size in bytes at which a binlog file is full.
+    pub binlog_size_max: u64,
+}
+
+impl ProcessFacts {
+    /// What `stats` tells at this moment.
+    #[must_use]
+    pub fn stats(&self, now: Nanos) -> ProcessStats {
+        let usage = process::usage();
+        ProcessStats {
+            pid: process::pid(),
+            user_cpu_us: usage.user_micros,
+            system_cpu_us: usage.system_micros,
+            uptime_secs: now.secs_since(self.started_at),
+            draining: self.is_draining,
+            run_id: self.run_id.clone(),
+            hostname: self.machine.nodename.clone(),
+            os: self.machine.version.clone(),
+            platform: self.machine.machine.clone(),
+            version: self.version,
+            body_len_max: self.body_len_max,
+            binlog_size_max: self.binlog_size_max,
+        }
+    }
+}
+
+/// An id for this run: 16 hexadecimal digits from the system's randomness. `stats` shows it bare,
+/// as the original does, so it is drawn until it holds a letter that no YAML number has.
+///
+/// # Errors
+/// If the system has no randomness to give.
+pub fn draw_run_id() -> Result<String, ProcessError> {
+    loop {
+        let id = format!("{:016x}", u64::from_ne_bytes(process::random_bytes()?));
+        if is_text(&id) {
+            return Ok(id);
+        }
+    }
+}
+
+/// Tells the service manager that clients are served from now on, if there is one that listens.
+pub(super) fn announce_ready() {
+    notify(NotifyState::Ready);
+}
+
+/// Tells the service manager that the process is about to end, if there is one that listens.
+pub(super) fn announce_stopping() {
+    notify(NotifyState::Stopping);
+}
+
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        log::warn!("cannot notify the service manager error={error}");
+    }
+}
+
+fn is_text(id: &str) -> bool {
+    id.bytes().any(|byte| matches!(byte, b'a'..=b'd' | b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_cannot_be_taken_for_a_number() {
+        assert!(!is_text("1234567890123456"));
+        assert!(!is_text("12345678901234e6"));
+        assert!(is_text("1234567890a23456"));
+        let id = draw_run_id().unwrap();
+        assert_eq!(id.len(), 16);
+        assert_ne!(id, draw_run_id().unwrap());
+    }
+}
