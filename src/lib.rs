@@ -2,4 +2,5 @@
 
 pub mod base;
 
+pub mod net;
 pub mod sys;
