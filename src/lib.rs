@@ -4,3 +4,7 @@ pub mod base;
 
 pub mod net;
 pub mod sys;
+
+pub mod cli;
+pub mod error;
+pub mod logging;
