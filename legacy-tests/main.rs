@@ -11,6 +11,7 @@
 #[allow(dead_code, reason = "other test binaries use the rest")]
 #[path = "../tests/server/fixture.rs"]
 mod fixture;
+#[allow(dead_code, reason = "other test binaries use the rest")]
 #[path = "../tests/server/transcript/mod.rs"]
 mod transcript;
 

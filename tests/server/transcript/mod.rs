@@ -36,5 +36,7 @@ mod play;
 mod script;
 mod text;
 
-pub(crate) use play::{Target, play};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub(crate) use play::{Target, play, play_at};
+#[allow(unused_imports, reason = "each test binary uses its part")]
 pub(crate) use script::{Ids, Script, parse};

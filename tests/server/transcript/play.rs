@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::client::{Client, Fill};
 use super::script::{Action, ClientAction, Data, Reply, Script, Step};
 use super::text::{Names, Text, show};
-use crate::fixture::{Server, wait_until};
+use crate::fixture::{Endpoint, Server, wait_until};
 
 /// Who is asked.
 #[derive(Clone, Debug)]
@@ -17,59 +17,82 @@ pub(crate) struct Target {
     pub(crate) is_1_12: bool,
 }
 
-/// Plays `script`. The error says where, what was expected, what came, and what was sent before.
+/// Starts a server and plays `script` against it. The error says where, what was expected, what
+/// came, and what was sent before.
 pub(crate) fn play(script: &Script, target: &Target) -> Result<(), String> {
     let words: Vec<String> = target.words.iter().chain(&script.args).cloned().collect();
     let server = Server::start(&words, script.listen)
         .map_err(|error| format!("{}: cannot start {words:?}: {error}", script.file))?;
-    let mut player = Player {
-        server,
-        unquoted: if target.is_1_12 { &script.unquoted_in_1_12 } else { &[] },
-        clients: BTreeMap::new(),
-        names: Names::new(),
-        last_step: Instant::now(),
-    };
-    for (index, step) in script.steps.iter().enumerate() {
-        let outcome = player.step(&step.action);
-        outcome.map_err(|got| player.report(script, index, &got))?;
-        player.last_step = Instant::now();
-    }
-    let outcome = player.nothing_left();
-    outcome.map_err(|got| player.report(script, script.steps.len() - 1, &got))
+    let unquoted = if target.is_1_12 { &script.unquoted_in_1_12[..] } else { &[] };
+    Player::new(server.endpoint().clone(), Some(server), unquoted).run(script)
+}
+
+/// Plays `script` against a server that is there already, as [`play`] does. Steps that concern the
+/// process fail.
+pub(crate) fn play_at(script: &Script, endpoint: Endpoint) -> Result<(), String> {
+    Player::new(endpoint, None, &[]).run(script)
 }
 
 /// What differs, in the words of the report.
 type Outcome = Result<(), String>;
 
 struct Player<'a> {
-    server: Server,
+    endpoint: Endpoint,
+    server: Option<Server>,
     unquoted: &'a [String],
     clients: BTreeMap<String, Client>,
     names: Names,
     last_step: Instant,
 }
 
-impl Player<'_> {
+impl<'a> Player<'a> {
+    fn new(endpoint: Endpoint, server: Option<Server>, unquoted: &'a [String]) -> Player<'a> {
+        Player {
+            endpoint,
+            server,
+            unquoted,
+            clients: BTreeMap::new(),
+            names: Names::new(),
+            last_step: Instant::now(),
+        }
+    }
+
+    fn run(mut self, script: &Script) -> Result<(), String> {
+        for (index, step) in script.steps.iter().enumerate() {
+            let outcome = self.step(&step.action);
+            outcome.map_err(|got| self.report(script, index, &got))?;
+            self.last_step = Instant::now();
+        }
+        let outcome = self.nothing_left();
+        outcome.map_err(|got| self.report(script, script.steps.len() - 1, &got))
+    }
+
     fn step(&mut self, action: &Action) -> Outcome {
         match action {
             Action::Client(name, action) => self.client_step(name, action),
             Action::Wait(time) => {
                 let end = self.last_step + *time;
-                wait_until(*time + REPLY_LIMIT, || Instant::now() >= end);
+                wait_until(*time, || Instant::now() >= end);
                 Ok(())
             }
-            Action::Signal(signal) => self.server.signal(*signal).map_err(|e| e.to_string()),
+            Action::Signal(signal) => {
+                let server = self.server.as_ref().ok_or("no process to signal")?;
+                server.signal(*signal).map_err(|error| error.to_string())
+            }
             Action::Restart => {
                 self.nothing_left()?;
                 self.clients.clear();
-                self.server.restart().map_err(|error| error.to_string())
+                let server = self.server.as_mut().ok_or("no process to restart")?;
+                server.restart().map_err(|error| error.to_string())?;
+                self.endpoint = server.endpoint().clone();
+                Ok(())
             }
         }
     }
 
     fn client_step(&mut self, name: &str, action: &ClientAction) -> Outcome {
         if !self.clients.contains_key(name) {
-            let client = Client::connect(self.server.endpoint()).map_err(|e| e.to_string())?;
+            let client = Client::connect(&self.endpoint).map_err(|e| e.to_string())?;
             self.clients.insert(name.to_owned(), client);
         }
         let client = self.clients.get_mut(name).ok_or("client is there")?;
@@ -108,11 +131,23 @@ impl Player<'_> {
             .iter()
             .map(|step| format!("    {:>3}  {}\n", step.line, step.source))
             .collect();
-        let output = self.server.output();
+        let output = self.server.as_ref().map(Server::output).unwrap_or_default();
+        let file = &script.file;
         format!(
-            "{}:{line}\n  expected  {source}\n  got       {got}\n  before\n{before}  server says\n{output}",
-            script.file,
+            "{file}:{line}\n  expected  {source}{}\n  got       {got}\n  before\n{before}  \
+             server says\n{output}",
+            rows_of(&script.steps[index].action),
         )
+    }
+}
+
+/// The rows that stand below the step in the transcript.
+fn rows_of(action: &Action) -> String {
+    match action {
+        Action::Client(_, ClientAction::Reply(Reply { data: Data::Rows { rows, .. }, .. })) => {
+            rows.iter().map(|row| format!("\n            {row}")).collect()
+        }
+        _ => String::new(),
     }
 }
 

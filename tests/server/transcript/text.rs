@@ -220,7 +220,7 @@ pub(crate) fn show(bytes: &[u8]) -> String {
         let len = bytes.len();
         return format!("{}[... {len} bytes in all ...]{}", show(head), show(tail));
     }
-    bytes.escape_ascii().to_string()
+    bytes.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
 const CHUNK_LEN: usize = 1 << 20;
