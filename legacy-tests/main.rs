@@ -37,10 +37,15 @@ fn main() -> ExitCode {
     files.sort();
     let oracle = oracle();
     if oracle.is_none() {
-        eprintln!("no beanstalkd in PATH or BEANSHARD_ORACLE: nothing is compared with the C server");
+        eprintln!(
+            "no beanstalkd in PATH or BEANSHARD_ORACLE: nothing is compared with the C server"
+        );
     }
     let ours = ours();
-    let trials = files.iter().flat_map(|file| trials(&root, file, &ours, oracle.as_ref())).collect();
+    let trials = files
+        .iter()
+        .flat_map(|file| trials(&root, file, &ours, oracle.as_ref()))
+        .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -56,7 +61,10 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
         script.no_oracle.is_none() && !(oracle.is_1_12 && script.no_oracle_1_12.is_some())
     });
     let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &script, oracle));
-    [trial(name, &script, ours)].into_iter().chain(asked).collect()
+    [trial(name, &script, ours)]
+        .into_iter()
+        .chain(asked)
+        .collect()
 }
 
 fn trial(name: String, script: &Script, target: &Target) -> Trial {
@@ -69,7 +77,9 @@ fn read(file: &Path, shown: &Path) -> Result<Script, String> {
     let shown = shown.display().to_string();
     let source = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;
     if !source.starts_with("# ") {
-        return Err(format!("{shown}:1: the first line must say what the transcript proves"));
+        return Err(format!(
+            "{shown}:1: the first line must say what the transcript proves"
+        ));
     }
     let script = parse(&shown, &source, Ids::Exact)?;
     if script.steps.is_empty() {
@@ -94,7 +104,10 @@ fn ours() -> Target {
     let words = env::var("TRANSCRIPT_SERVER")
         .map(|words| words.split_whitespace().map(str::to_owned).collect())
         .unwrap_or_else(|_| vec![env!("CARGO_BIN_EXE_beanshard").into(), "--legacy".into()]);
-    Target { words, is_1_12: false }
+    Target {
+        words,
+        is_1_12: false,
+    }
 }
 
 /// The C server, if it can be run.
@@ -102,7 +115,10 @@ fn oracle() -> Option<Target> {
     let program = env::var("BEANSHARD_ORACLE").unwrap_or_else(|_| "beanstalkd".into());
     let output = Command::new(&program).arg("-v").output().ok()?;
     let is_1_12 = String::from_utf8_lossy(&output.stdout).trim() == "beanstalkd 1.12";
-    Some(Target { words: vec![program], is_1_12 })
+    Some(Target {
+        words: vec![program],
+        is_1_12,
+    })
 }
 
 const THREADS: usize = 24;

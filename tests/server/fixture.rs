@@ -91,9 +91,18 @@ impl Server {
     pub(crate) fn start(words: &[String], listen: Listen) -> io::Result<Server> {
         let dir = TempDir::new()?;
         let own = dir.path().display().to_string();
-        let words: Vec<String> = words.iter().map(|word| word.replace("<dir>", &own)).collect();
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.replace("<dir>", &own))
+            .collect();
         let (child, endpoint) = launch(&words, listen, dir.path())?;
-        Ok(Server { words, listen, endpoint, child, dir })
+        Ok(Server {
+            words,
+            listen,
+            endpoint,
+            child,
+            dir,
+        })
     }
 
     /// Where clients find it.
@@ -179,7 +188,10 @@ fn launch(words: &[String], listen: Listen, dir: &Path) -> io::Result<(Child, En
                 fs::remove_file(&path)?;
             }
             let listener = UnixListener::bind(&path)?;
-            Ok((hand_over(words, listener.into(), dir)?, Endpoint::Unix(path)))
+            Ok((
+                hand_over(words, listener.into(), dir)?,
+                Endpoint::Unix(path),
+            ))
         }
         Listen::UnixPath => {
             let path = dir.join(SOCKET);
@@ -195,7 +207,10 @@ fn launch(words: &[String], listen: Listen, dir: &Path) -> io::Result<(Child, En
 fn hand_over(words: &[String], socket: OwnedFd, dir: &Path) -> io::Result<Child> {
     let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
     let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).args(words).stdin(Stdio::from(socket));
+    command
+        .args(["-c", script, "sh"])
+        .args(words)
+        .stdin(Stdio::from(socket));
     spawn(&mut command, dir)
 }
 
@@ -220,7 +235,9 @@ fn launch_and_ask(
     endpoint: Endpoint,
     dir: &Path,
 ) -> io::Result<(Child, Endpoint)> {
-    let (program, args) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    let (program, args) = words
+        .split_first()
+        .ok_or_else(|| io::Error::other("no program"))?;
     let mut command = Command::new(program);
     command.args(args).args(own).stdin(Stdio::null());
     let mut child = spawn(&mut command, dir)?;
@@ -235,11 +252,16 @@ fn launch_and_ask(
     let _ = child.kill();
     let _ = child.wait();
     let log = fs::read_to_string(dir.join(LOG)).unwrap_or_default();
-    Err(io::Error::other(format!("{words:?} does not answer on {endpoint}: {ended:?}\n{log}")))
+    Err(io::Error::other(format!(
+        "{words:?} does not answer on {endpoint}: {ended:?}\n{log}"
+    )))
 }
 
 fn spawn(command: &mut Command, dir: &Path) -> io::Result<Child> {
-    let log: File = OpenOptions::new().create(true).append(true).open(dir.join(LOG))?;
+    let log: File = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join(LOG))?;
     command.stdout(log.try_clone()?).stderr(log).spawn()
 }
 

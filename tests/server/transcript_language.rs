@@ -14,7 +14,10 @@ fn serve(listener: &TcpListener, count: usize, said: &[u8]) -> io::Result<()> {
         socket.write_all(said)?;
         socket.read_to_end(&mut Vec::new()).map(drop)
     };
-    listener.incoming().take(count).try_for_each(|socket| serve_one(socket?))
+    listener
+        .incoming()
+        .take(count)
+        .try_for_each(|socket| serve_one(socket?))
 }
 
 /// What the player says of `script` when the server says `said` to its one client.
@@ -60,7 +63,12 @@ fn right_replies_pass() {
 #[test]
 fn wrong_line_is_reported_with_place_and_past() {
     let error = outcome("a> touch 1\na< TOUCHED\n", b"NOT_FOUND\r\n").unwrap_err();
-    for part in ["test.txt:2", "expected  a< TOUCHED", "got       NOT_FOUND", "a> touch 1"] {
+    for part in [
+        "test.txt:2",
+        "expected  a< TOUCHED",
+        "got       NOT_FOUND",
+        "a> touch 1",
+    ] {
         assert!(error.contains(part), "{part:?} is not in:\n{error}");
     }
 }
@@ -86,7 +94,11 @@ fn every_row_counts() {
     fails("a< OK\na| ---\na| one: 1\na| two: 2", said, "one: 1");
     fails("a< OK ...\na| one: 2", said, "one: 1");
     fails("a< OK ...\na| one: 1\na| ---", said, "one: 1");
-    fails("a< OK\na| ---\na| one: 1", b"OK 10\r\n---\none: 1\r\r\n", "one: 1");
+    fails(
+        "a< OK\na| ---\na| one: 1",
+        b"OK 10\r\n---\none: 1\r\r\n",
+        "one: 1",
+    );
 }
 
 #[test]
@@ -99,14 +111,22 @@ fn about_means_the_number_or_one_less() {
 
 #[test]
 fn what_is_not_written_must_not_come() {
-    fails("a< KICKED", b"KICKED\r\nKICKED\r\n", "besides all that is written: KICKED");
+    fails(
+        "a< KICKED",
+        b"KICKED\r\nKICKED\r\n",
+        "besides all that is written: KICKED",
+    );
     fails("a< KICKED\na> (close)", b"KICKED\r\nKICKED\r\n", "besides");
     fails("a< silence 1s", b"KICKED\r\n", "KICKED");
 }
 
 #[test]
 fn silence_is_reported() {
-    fails("a< within 0.05s KICKED", b"KICKED\r", "KICKED\\r and then nothing more in time");
+    fails(
+        "a< within 0.05s KICKED",
+        b"KICKED\r",
+        "KICKED\\r and then nothing more in time",
+    );
     fails("a<< eof", b"KICKED\r\n", "KICKED");
 }
 
@@ -120,7 +140,11 @@ fn raw_bytes_are_compared_byte_for_byte() {
 fn name_keeps_the_value_it_was_first_given() {
     let script = "a< INSERTED <job>\na< RESERVED <job> 1 | x";
     assert!(outcome(script, b"INSERTED 7\r\nRESERVED 7 1\r\nx\r\n").is_ok());
-    fails(script, b"INSERTED 7\r\nRESERVED 8 1\r\nx\r\n", "RESERVED 8 1");
+    fails(
+        script,
+        b"INSERTED 7\r\nRESERVED 8 1\r\nx\r\n",
+        "RESERVED 8 1",
+    );
 }
 
 #[test]
@@ -134,7 +158,17 @@ fn mapped_ids_are_names() {
 
 #[test]
 fn nonsense_is_refused_with_file_and_line() {
-    for line in ["hello", "ab> x", "a>x", "+1", "a| row", "a>> x", "a> \\q", "a> {x}", "!signal X"] {
+    for line in [
+        "hello",
+        "ab> x",
+        "a>x",
+        "+1",
+        "a| row",
+        "a>> x",
+        "a> \\q",
+        "a> {x}",
+        "!signal X",
+    ] {
         let error = parse("test.txt", &format!("\n{line}\n"), Ids::Exact).unwrap_err();
         assert!(error.starts_with("test.txt:2: "), "{error}");
     }

@@ -30,7 +30,10 @@ impl Client {
     pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Client> {
         let socket = endpoint.connect()?;
         socket.set_write_timeout(Some(SEND_LIMIT))?;
-        Ok(Client { socket, input: Vec::new() })
+        Ok(Client {
+            socket,
+            input: Vec::new(),
+        })
     }
 
     /// Ends the sending side.
@@ -52,7 +55,9 @@ impl Client {
     pub(crate) fn line(&mut self, end: Instant) -> io::Result<Option<Vec<u8>>> {
         let mut searched = 0;
         loop {
-            let found = self.input[searched..].windows(2).position(|pair| pair == b"\r\n");
+            let found = self.input[searched..]
+                .windows(2)
+                .position(|pair| pair == b"\r\n");
             if let Some(at) = found {
                 let mut line: Vec<u8> = self.input.drain(..searched + at + 2).collect();
                 line.truncate(searched + at);
@@ -77,7 +82,9 @@ impl Client {
 
     /// Waits for more input until `end`; looks once even if that is past.
     pub(crate) fn fill(&mut self, end: Instant) -> io::Result<Fill> {
-        let left = end.saturating_duration_since(Instant::now()).max(SHORTEST_WAIT);
+        let left = end
+            .saturating_duration_since(Instant::now())
+            .max(SHORTEST_WAIT);
         self.socket.set_read_timeout(Some(left))?;
         let mut chunk = [0; 64 * 1024];
         match self.socket.read(&mut chunk) {

@@ -23,7 +23,11 @@ pub(crate) fn play(script: &Script, target: &Target) -> Result<(), String> {
     let words: Vec<String> = target.words.iter().chain(&script.args).cloned().collect();
     let server = Server::start(&words, script.listen)
         .map_err(|error| format!("{}: cannot start {words:?}: {error}", script.file))?;
-    let unquoted = if target.is_1_12 { &script.unquoted_in_1_12[..] } else { &[] };
+    let unquoted = if target.is_1_12 {
+        &script.unquoted_in_1_12[..]
+    } else {
+        &[]
+    };
     Player::new(server.endpoint().clone(), Some(server), unquoted).run(script)
 }
 
@@ -97,9 +101,9 @@ impl<'a> Player<'a> {
         }
         let client = self.clients.get_mut(name).ok_or("client is there")?;
         match action {
-            ClientAction::Send(text) => {
-                text.write_to(&self.names, client).map_err(|e| format!("cannot send: {e}"))
-            }
+            ClientAction::Send(text) => text
+                .write_to(&self.names, client)
+                .map_err(|e| format!("cannot send: {e}")),
             ClientAction::Close => {
                 let closed = nothing_left(name, client);
                 self.clients.remove(name);
@@ -111,9 +115,13 @@ impl<'a> Player<'a> {
                 Ok(())
             }
             ClientAction::HalfClose => client.half_close().map_err(|e| e.to_string()),
-            ClientAction::Reply(reply) => {
-                expect_reply(client, reply, &mut self.names, self.unquoted, self.last_step)
-            }
+            ClientAction::Reply(reply) => expect_reply(
+                client,
+                reply,
+                &mut self.names,
+                self.unquoted,
+                self.last_step,
+            ),
             ClientAction::Raw(text) => expect_raw(client, text, &self.names),
             ClientAction::Eof => expect_eof(client),
             ClientAction::Silence(time) => expect_silence(client, *time),
@@ -122,7 +130,9 @@ impl<'a> Player<'a> {
 
     /// Nobody has been told more than the transcript says.
     fn nothing_left(&mut self) -> Outcome {
-        self.clients.iter_mut().try_for_each(|(name, client)| nothing_left(name, client))
+        self.clients
+            .iter_mut()
+            .try_for_each(|(name, client)| nothing_left(name, client))
     }
 
     fn report(&self, script: &Script, index: usize, got: &str) -> String {
@@ -144,20 +154,32 @@ impl<'a> Player<'a> {
 /// The rows that stand below the step in the transcript.
 fn rows_of(action: &Action) -> String {
     match action {
-        Action::Client(_, ClientAction::Reply(Reply { data: Data::Rows { rows, .. }, .. })) => {
-            rows.iter().map(|row| format!("\n            {row}")).collect()
-        }
+        Action::Client(
+            _,
+            ClientAction::Reply(Reply {
+                data: Data::Rows { rows, .. },
+                ..
+            }),
+        ) => rows
+            .iter()
+            .map(|row| format!("\n            {row}"))
+            .collect(),
         _ => String::new(),
     }
 }
 
 fn nothing_left(name: &str, client: &mut Client) -> Outcome {
     if client.input().is_empty() {
-        client.fill(Instant::now()).map_err(|error| error.to_string())?;
+        client
+            .fill(Instant::now())
+            .map_err(|error| error.to_string())?;
     }
     match client.input() {
         [] => Ok(()),
-        more => Err(format!("for {name}, besides all that is written: {}", show(more))),
+        more => Err(format!(
+            "for {name}, besides all that is written: {}",
+            show(more)
+        )),
     }
 }
 
@@ -182,7 +204,11 @@ fn expect_reply(
             has_data(&line) && reply.line.fits(&line, names) && data == body
         }
         Data::Rows { rows, all } => {
-            let rows = Rows { rows, all: *all, unquoted };
+            let rows = Rows {
+                rows,
+                all: *all,
+                unquoted,
+            };
             line.starts_with(b"OK ") && rows.fit(&data, names)?
         }
     };
@@ -194,21 +220,38 @@ fn read_data(client: &mut Client, line: &[u8]) -> Result<Option<Vec<u8>>, String
     if !has_data(line) {
         return Ok(None);
     }
-    let len = line.rsplit(|b| *b == b' ').next().and_then(|len| std::str::from_utf8(len).ok());
-    let len: usize = len.and_then(|len| len.parse().ok()).ok_or_else(|| show(line))?;
+    let len = line
+        .rsplit(|b| *b == b' ')
+        .next()
+        .and_then(|len| std::str::from_utf8(len).ok());
+    let len: usize = len
+        .and_then(|len| len.parse().ok())
+        .ok_or_else(|| show(line))?;
     let end = Instant::now() + DATA_LIMIT;
-    let data = client.take(len + 2, end).map_err(|error| error.to_string())?;
+    let data = client
+        .take(len + 2, end)
+        .map_err(|error| error.to_string())?;
     let Some(mut data) = data else {
-        return Err(format!("{} and then only: {}", show(line), show(client.input())));
+        return Err(format!(
+            "{} and then only: {}",
+            show(line),
+            show(client.input())
+        ));
     };
     if data.split_off(len) != b"\r\n" {
-        return Err(format!("{} without CR LF behind: {}", show(line), show(&data)));
+        return Err(format!(
+            "{} without CR LF behind: {}",
+            show(line),
+            show(&data)
+        ));
     }
     Ok(Some(data))
 }
 
 fn has_data(line: &[u8]) -> bool {
-    [&b"RESERVED "[..], b"FOUND ", b"OK "].iter().any(|word| line.starts_with(word))
+    [&b"RESERVED "[..], b"FOUND ", b"OK "]
+        .iter()
+        .any(|word| line.starts_with(word))
 }
 
 fn show_reply(line: &[u8], data: Option<&[u8]>) -> String {
@@ -216,7 +259,11 @@ fn show_reply(line: &[u8], data: Option<&[u8]>) -> String {
         None => show(line),
         Some(data) if line.starts_with(b"OK ") => {
             let rows = data.split(|b| *b == b'\n').map(show).collect::<Vec<_>>();
-            format!("{}\n            {}", show(line), rows.join("\n            "))
+            format!(
+                "{}\n            {}",
+                show(line),
+                rows.join("\n            ")
+            )
         }
         Some(data) => format!("{} | {}", show(line), show(data)),
     }
@@ -239,7 +286,11 @@ impl Rows<'_> {
         for row in self.rows {
             let key = row.split(':').next().unwrap_or_default();
             let bare = self.unquoted.iter().any(|unquoted| unquoted == key);
-            let pattern = if bare { row.replace('"', "") } else { row.clone() };
+            let pattern = if bare {
+                row.replace('"', "")
+            } else {
+                row.clone()
+            };
             let pattern = Text::pattern(&pattern)?;
             let found = if self.all {
                 got.next().is_some_and(|got| pattern.fits(got, names))
@@ -257,7 +308,10 @@ impl Rows<'_> {
 fn expect_raw(client: &mut Client, text: &Text, names: &Names) -> Outcome {
     let wanted = text.to_bytes(names).map_err(|error| error.to_string())?;
     let end = Instant::now() + REPLY_LIMIT;
-    match client.take(wanted.len(), end).map_err(|error| error.to_string())? {
+    match client
+        .take(wanted.len(), end)
+        .map_err(|error| error.to_string())?
+    {
         Some(got) if got == wanted => Ok(()),
         Some(got) => Err(show(&got)),
         None => Err(silence_or_end(client, end)),
@@ -265,7 +319,10 @@ fn expect_raw(client: &mut Client, text: &Text, names: &Names) -> Outcome {
 }
 
 fn expect_eof(client: &mut Client) -> Outcome {
-    match client.fill(Instant::now() + REPLY_LIMIT).map_err(|error| error.to_string())? {
+    match client
+        .fill(Instant::now() + REPLY_LIMIT)
+        .map_err(|error| error.to_string())?
+    {
         Fill::Eof if client.input().is_empty() => Ok(()),
         Fill::Eof | Fill::Data => Err(show(client.input())),
         Fill::Nothing => Err("the connection stays open".into()),
@@ -276,7 +333,10 @@ fn expect_silence(client: &mut Client, time: Duration) -> Outcome {
     if !client.input().is_empty() {
         return Err(show(client.input()));
     }
-    match client.fill(Instant::now() + time).map_err(|error| error.to_string())? {
+    match client
+        .fill(Instant::now() + time)
+        .map_err(|error| error.to_string())?
+    {
         Fill::Nothing => Ok(()),
         Fill::Data => Err(show(client.input())),
         Fill::Eof => Err("end of the connection".into()),
@@ -285,7 +345,11 @@ fn expect_silence(client: &mut Client, time: Duration) -> Outcome {
 
 fn silence_or_end(client: &mut Client, end: Instant) -> String {
     let ended = matches!(client.fill(end), Ok(Fill::Eof));
-    let what = if ended { "end of the connection" } else { "nothing more in time" };
+    let what = if ended {
+        "end of the connection"
+    } else {
+        "nothing more in time"
+    };
     match client.input() {
         [] => what.to_owned(),
         part => format!("{} and then {what}", show(part)),

@@ -104,7 +104,10 @@ pub(crate) enum Ids {
 
 /// Reads the transcript `source`. Errors name the file and the line.
 pub(crate) fn parse(file: &str, source: &str, ids: Ids) -> Result<Script, String> {
-    let mut script = Script { file: file.to_owned(), ..Script::default() };
+    let mut script = Script {
+        file: file.to_owned(),
+        ..Script::default()
+    };
     for (index, raw) in source.lines().enumerate() {
         let line = raw.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -116,7 +119,11 @@ pub(crate) fn parse(file: &str, source: &str, ids: Ids) -> Result<Script, String
             read_header(&mut script, line)
         } else {
             read_action(line, ids).map(|action| {
-                script.steps.push(Step { line: index + 1, source: line.to_owned(), action });
+                script.steps.push(Step {
+                    line: index + 1,
+                    source: line.to_owned(),
+                    action,
+                });
             })
         };
         read.map_err(|error| format!("{file}:{}: {error}: {line}", index + 1))?;
@@ -132,7 +139,9 @@ fn read_header(script: &mut Script, line: &str) -> Result<(), String> {
     let (key, value) = line.split_once(':').ok_or("no colon")?;
     let value = value.trim();
     let reason = || {
-        let reason = value.strip_prefix("no, ").ok_or("write `no, ` and the reason")?;
+        let reason = value
+            .strip_prefix("no, ")
+            .ok_or("write `no, ` and the reason")?;
         Ok::<_, String>(Some(reason.to_owned()))
     };
     match key {
@@ -169,8 +178,10 @@ fn is_client(word: &str) -> bool {
 }
 
 fn add_row(script: &mut Script, row: &str, ids: Ids) -> Result<(), String> {
-    let Some(Step { action: Action::Client(_, ClientAction::Reply(reply)), .. }) =
-        script.steps.last_mut()
+    let Some(Step {
+        action: Action::Client(_, ClientAction::Reply(reply)),
+        ..
+    }) = script.steps.last_mut()
     else {
         return Err("a row must follow `OK`".into());
     };
@@ -193,7 +204,9 @@ fn read_action(line: &str, ids: Ids) -> Result<Action, String> {
         return Ok(Action::Restart);
     }
     if let Some(signal) = line.strip_prefix("!signal ") {
-        let signal = format!("SIG{signal}").parse().map_err(|_| "unknown signal")?;
+        let signal = format!("SIG{signal}")
+            .parse()
+            .map_err(|_| "unknown signal")?;
         return Ok(Action::Signal(signal));
     }
     let at = line.find(['<', '>']).ok_or("not a step")?;
@@ -230,7 +243,11 @@ fn read_send(words: &str, ids: Ids) -> Result<ClientAction, String> {
 
 fn read_expectation(words: &str, ids: Ids) -> Result<ClientAction, String> {
     if let Some(time) = words.strip_prefix("silence") {
-        let time = if time.is_empty() { SILENCE } else { seconds(time.trim())? };
+        let time = if time.is_empty() {
+            SILENCE
+        } else {
+            seconds(time.trim())?
+        };
         return Ok(ClientAction::Silence(time));
     }
     let (within, words) = match words.strip_prefix("within ") {
@@ -243,8 +260,14 @@ fn read_expectation(words: &str, ids: Ids) -> Result<ClientAction, String> {
     let (line, body) = split_body(words);
     let data = match (line, body) {
         (_, Some(body)) => Data::Body(Text::literal(body)?),
-        ("OK", None) => Data::Rows { rows: Vec::new(), all: true },
-        ("OK ...", None) => Data::Rows { rows: Vec::new(), all: false },
+        ("OK", None) => Data::Rows {
+            rows: Vec::new(),
+            all: true,
+        },
+        ("OK ...", None) => Data::Rows {
+            rows: Vec::new(),
+            all: false,
+        },
         (_, None) => Data::None,
     };
     let line = Text::pattern(&mark_id(line, ID_REPLIES, ids))?;
@@ -284,12 +307,22 @@ fn quoted(raw: &str) -> Result<&str, String> {
 
 fn seconds(word: &str) -> Result<Duration, String> {
     let number = word.strip_suffix('s').ok_or("a time ends in s")?;
-    let number: f64 = number.parse().map_err(|_| format!("{word:?} is not a time"))?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("{word:?} is not a time"))?;
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
 const HEADERS: &[&str] = &["args:", "listen:", "oracle:", "oracle-1.12:"];
-const ID_COMMANDS: &[&str] =
-    &["delete", "release", "bury", "touch", "peek", "kick-job", "reserve-job", "stats-job"];
+const ID_COMMANDS: &[&str] = &[
+    "delete",
+    "release",
+    "bury",
+    "touch",
+    "peek",
+    "kick-job",
+    "reserve-job",
+    "stats-job",
+];
 const ID_REPLIES: &[&str] = &["INSERTED", "RESERVED", "FOUND", "BURIED"];
 const SILENCE: Duration = Duration::from_millis(100);

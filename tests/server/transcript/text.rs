@@ -100,7 +100,9 @@ fn fits(pieces: &[Piece], got: &[u8], names: &mut Names) -> bool {
                 && fits(rest, &got[whole..], names)
         }
         Piece::Name(name) => match names.get(name).cloned() {
-            Some(value) => got.strip_prefix(&value[..]).is_some_and(|got| fits(rest, got, names)),
+            Some(value) => got
+                .strip_prefix(&value[..])
+                .is_some_and(|got| fits(rest, got, names)),
             None => number(got).is_some_and(|(value, left)| {
                 names.insert(name.clone(), value.to_vec());
                 fits(rest, left, names)
@@ -113,7 +115,9 @@ fn fits(pieces: &[Piece], got: &[u8], names: &mut Names) -> bool {
             Some(_) | None => false,
         },
         Piece::About(most) => number(got).is_some_and(|(value, left)| {
-            let value = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+            let value = std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse::<i64>().ok());
             value.is_some_and(|value| value == *most || value == *most - 1)
                 && fits(rest, left, names)
         }),
@@ -123,7 +127,10 @@ fn fits(pieces: &[Piece], got: &[u8], names: &mut Names) -> bool {
 /// Splits off the longest decimal number at the start; its sign may be there.
 fn number(got: &[u8]) -> Option<(&[u8], &[u8])> {
     let sign = usize::from(got.first() == Some(&b'-'));
-    let digits = got[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let digits = got[sign..]
+        .iter()
+        .take_while(|b| b.is_ascii_digit())
+        .count();
     (digits > 0).then(|| got.split_at(sign + digits))
 }
 
@@ -136,7 +143,11 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(source: &'a str, is_pattern: bool) -> Reader<'a> {
-        Reader { left: source.chars(), is_pattern, pieces: Vec::new() }
+        Reader {
+            left: source.chars(),
+            is_pattern,
+            pieces: Vec::new(),
+        }
     }
 
     fn text(mut self) -> Result<Text, String> {
@@ -158,7 +169,9 @@ impl<'a> Reader<'a> {
                     let (value, left) = number(self.left.as_str().as_bytes())
                         .and_then(|(value, _)| self.left.as_str().split_at_checked(value.len()))
                         .ok_or("no number behind ~")?;
-                    let value = value.parse().map_err(|_| "the number behind ~ is too large")?;
+                    let value = value
+                        .parse()
+                        .map_err(|_| "the number behind ~ is too large")?;
                     self.pieces.push(Piece::About(value));
                     self.left = left.chars();
                 }
@@ -176,13 +189,19 @@ impl<'a> Reader<'a> {
     fn push_byte(&mut self, byte: u8) {
         match self.pieces.last_mut() {
             Some(Piece::Bytes { bytes, times: 1 }) => bytes.push(byte),
-            _ => self.pieces.push(Piece::Bytes { bytes: vec![byte], times: 1 }),
+            _ => self.pieces.push(Piece::Bytes {
+                bytes: vec![byte],
+                times: 1,
+            }),
         }
     }
 
     fn until(&mut self, end: char) -> Result<String, String> {
-        let (inner, left) =
-            self.left.as_str().split_once(end).ok_or_else(|| format!("{end} is missing"))?;
+        let (inner, left) = self
+            .left
+            .as_str()
+            .split_once(end)
+            .ok_or_else(|| format!("{end} is missing"))?;
         self.left = left.chars();
         Ok(inner.to_owned())
     }
@@ -195,12 +214,19 @@ impl<'a> Reader<'a> {
             Some('0') => Ok(0),
             Some('s') => Ok(b' '),
             Some('x') => {
-                let (hex, left) = self.left.as_str().split_at_checked(2).ok_or("\\x is cut off")?;
+                let (hex, left) = self
+                    .left
+                    .as_str()
+                    .split_at_checked(2)
+                    .ok_or("\\x is cut off")?;
                 self.left = left.chars();
                 u8::from_str_radix(hex, 16).map_err(|_| format!("\\x{hex} is not a byte"))
             }
             Some(c @ ('\\' | '"' | '|' | '{' | '<' | '*' | '#' | '@' | '~')) => Ok(c as u8),
-            other => Err(format!("unknown escape \\{}", other.map_or(String::new(), String::from))),
+            other => Err(format!(
+                "unknown escape \\{}",
+                other.map_or(String::new(), String::from)
+            )),
         }
     }
 }
@@ -208,8 +234,12 @@ impl<'a> Reader<'a> {
 /// Reads the inside of `{text*times}`.
 fn repetition(inner: &str) -> Result<Piece, String> {
     let (text, times) = inner.rsplit_once('*').ok_or("{text*times} needs a *")?;
-    let times = times.parse().map_err(|_| format!("{times:?} is not a count"))?;
-    let bytes = Text::literal(text)?.to_bytes(&Names::new()).map_err(|error| error.to_string())?;
+    let times = times
+        .parse()
+        .map_err(|_| format!("{times:?} is not a count"))?;
+    let bytes = Text::literal(text)?
+        .to_bytes(&Names::new())
+        .map_err(|error| error.to_string())?;
     Ok(Piece::Bytes { bytes, times })
 }
 
@@ -220,7 +250,11 @@ pub(crate) fn show(bytes: &[u8]) -> String {
         let len = bytes.len();
         return format!("{}[... {len} bytes in all ...]{}", show(head), show(tail));
     }
-    bytes.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'")
+    bytes
+        .escape_ascii()
+        .to_string()
+        .replace("\\\"", "\"")
+        .replace("\\'", "'")
 }
 
 const CHUNK_LEN: usize = 1 << 20;
