@@ -26,12 +26,12 @@ fn outcome(script: &str, said: &'static [u8]) -> Result<(), String> {
 }
 
 fn outcome_with(script: &str, said: &'static [u8], ids: Ids) -> Result<(), String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let endpoint = Endpoint::Tcp(listener.local_addr().unwrap());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let endpoint = Endpoint::Tcp(listener.local_addr().expect("it is bound"));
     let server = thread::spawn(move || serve(&listener, 1, said));
     let outcome = play_at(&parse("test.txt", script, ids)?, endpoint);
     // A reset by the player is an orderly end for it.
-    let _ = server.join().unwrap();
+    let _ = server.join().expect("the server does not panic");
     outcome
 }
 
