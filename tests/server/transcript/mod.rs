@@ -25,9 +25,10 @@
 //! `@` for one hexadecimal digit, and `~5` for 5 or 4.
 //!
 //! Before the first step there may be headers: `args: -z 10` (words for the server, `<dir>` is a
-//! folder of its own), `listen: unix`, `unix-path` or `port` (see [`Listen`](crate::fixture::Listen)),
-//! `oracle: no, REASON` (the C server is known to differ), `oracle-1.12: no, REASON` (only release
-//! 1.12 differs), and `oracle-1.12: KEY KEY unquoted` (it prints these values without quotes).
+//! folder of its own), `listen: unix`, `unix-path` or `port` (see
+//! [`Listen`](crate::fixture::Listen)), `oracle: no, REASON` (the C server is known to
+//! differ), `oracle-1.12: no, REASON` (only release 1.12 differs), and
+//! `oracle-1.12: KEY KEY unquoted` (it prints these values without quotes).
 //!
 //! A transcript ends well only if no client has been told more than is written.
 
