@@ -1,0 +1,124 @@
+//! Runs each transcript in this folder as a test of its own: against `beanshard --legacy`, and as
+//! `oracle::NAME` against the C server where one is at hand.
+//!
+//! Environment:
+//! - `BEANSHARD_ORACLE`: path of the C server (else `beanstalkd` is looked for in `PATH`);
+//! - `TRANSCRIPT_SERVER`: command line, split at blanks, to test in place of ours.
+//!
+//! Nearly all of a transcript's time is waiting, so far more of them run at once than there are
+//! cores; `--test-threads` overrides that.
+
+#[allow(dead_code, reason = "other test binaries use the rest")]
+#[path = "../tests/server/fixture.rs"]
+mod fixture;
+#[allow(dead_code, reason = "other test binaries use the rest")]
+#[path = "../tests/server/transcript/mod.rs"]
+mod transcript;
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Trial};
+
+use transcript::{Ids, Script, Target, parse, play};
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(THREADS));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("legacy-tests");
+    let mut files = Vec::new();
+    if let Err(error) = collect(&root, &mut files) {
+        eprintln!("{}: {error}", root.display());
+        return ExitCode::FAILURE;
+    }
+    files.sort();
+    let oracle = oracle();
+    if oracle.is_none() {
+        eprintln!(
+            "no beanstalkd in PATH or BEANSHARD_ORACLE: nothing is compared with the C server"
+        );
+    }
+    let ours = ours();
+    let trials = files
+        .iter()
+        .flat_map(|file| trials(&root, file, &ours, oracle.as_ref()))
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The tests that one file makes. A file that cannot be read makes one, which fails.
+fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> Vec<Trial> {
+    let relative = file.strip_prefix(root).unwrap_or(file);
+    let name = relative.with_extension("").display().to_string();
+    let script = match read(file, &Path::new("legacy-tests").join(relative)) {
+        Ok(script) => script,
+        Err(error) => return vec![Trial::test(name, move || Err(error.into()))],
+    };
+    let oracle = oracle.filter(|oracle| {
+        script.no_oracle.is_none() && !(oracle.is_1_12 && script.no_oracle_1_12.is_some())
+    });
+    let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &script, oracle));
+    [trial(name, &script, ours)]
+        .into_iter()
+        .chain(asked)
+        .collect()
+}
+
+fn trial(name: String, script: &Script, target: &Target) -> Trial {
+    let (script, target) = (script.clone(), target.clone());
+    Trial::test(name, move || Ok(play(&script, &target)?))
+}
+
+/// Reads a transcript. Its first line must say what it proves.
+fn read(file: &Path, shown: &Path) -> Result<Script, String> {
+    let shown = shown.display().to_string();
+    let source = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;
+    if !source.starts_with("# ") {
+        return Err(format!(
+            "{shown}:1: the first line must say what the transcript proves"
+        ));
+    }
+    let script = parse(&shown, &source, Ids::Exact)?;
+    if script.steps.is_empty() {
+        return Err(format!("{shown}: no steps"));
+    }
+    Ok(script)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "txt") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn ours() -> Target {
+    let words = env::var("TRANSCRIPT_SERVER")
+        .map(|words| words.split_whitespace().map(str::to_owned).collect())
+        .unwrap_or_else(|_| vec![env!("CARGO_BIN_EXE_beanshard").into(), "--legacy".into()]);
+    Target {
+        words,
+        is_1_12: false,
+    }
+}
+
+/// The C server, if it can be run.
+fn oracle() -> Option<Target> {
+    let program = env::var("BEANSHARD_ORACLE").unwrap_or_else(|_| "beanstalkd".into());
+    let output = Command::new(&program).arg("-v").output().ok()?;
+    let is_1_12 = String::from_utf8_lossy(&output.stdout).trim() == "beanstalkd 1.12";
+    Some(Target {
+        words: vec![program],
+        is_1_12,
+    })
+}
+
+const THREADS: usize = 24;
