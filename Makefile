@@ -76,7 +76,7 @@ install: build
 	install -D -m 644 README.md $(DOCDIR)/README.md
 	@for unit in packaging/systemd/beanshard.*; do test -f "$$unit" || continue; \
 	    echo "install $$unit -> $(UNITDIR)"; mkdir -p '$(UNITDIR)'; \
-	    sed 's|@BINDIR@|$(PREFIX)/bin|' "$$unit" >'$(UNITDIR)'/"$${unit##*/}"; \
+	    sed 's|@PREFIX@|$(PREFIX)|' "$$unit" >'$(UNITDIR)'/"$${unit##*/}"; \
 	    chmod 644 '$(UNITDIR)'/"$${unit##*/}"; done
 
 clean:
