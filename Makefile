@@ -1,0 +1,83 @@
+# Targets for people; `make` lists them. What a target needs beside cargo is named with it.
+
+CARGO ?= cargo
+PYTHON ?= python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/beanshard
+UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
+
+BIN = target/release/beanshard
+# The command that cases, interop and bench start. It may be another server: SERVER=beanstalkd
+SERVER ?= $(abspath $(BIN)) --legacy
+ROUNDS ?= 3
+SECONDS ?= 1
+TARGET ?=
+
+.PHONY: help build run check test legacy-test cases interop bench fuzz install clean
+
+help:
+	@echo 'make build        the release binary, $(BIN)'
+	@echo 'make run          build it and start it on 127.0.0.1:11300'
+	@echo 'make check        format, lints, documentation, all tests'
+	@echo 'make test         all tests'
+	@echo 'make legacy-test  the transcripts of the protocol in --legacy'
+	@echo 'make cases        scripts of public bug reports against a live server'
+	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server'
+	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS))'
+	@echo 'make fuzz         one fuzz target for a while  (TARGET=name SECONDS=60)'
+	@echo 'make install      binary, licence, README, systemd units  (PREFIX=$(PREFIX) DESTDIR=)'
+	@echo 'make clean        remove what was built'
+	@echo
+	@echo 'cases, interop and bench take SERVER=COMMAND to try another server.'
+
+build:
+	$(CARGO) build --release --locked
+
+run: build
+	$(BIN) -l 127.0.0.1 -p 11300
+
+check:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
+	@command -v beanstalkd >/dev/null || \
+	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
+	$(CARGO) test --locked
+
+test:
+	$(CARGO) test --locked
+
+legacy-test:
+	$(CARGO) test --locked --test legacy
+
+cases: build
+	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/cases/run.py
+
+# Needs python3-venv, node and npm, and the network the first time.
+interop: build
+	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/interop/run.py
+
+bench: build
+	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
+	$(PYTHON) tools/compare.py --rounds $(ROUNDS) --seconds $(SECONDS) '$(SERVER)'
+
+# Needs cargo-fuzz and a nightly compiler.
+fuzz:
+	@test -d fuzz || { echo 'there are no fuzz targets yet'; exit 1; }
+	@test -n '$(TARGET)' || { echo 'TARGET= is missing; the targets are:'; \
+	    $(CARGO) +nightly fuzz list; exit 1; }
+	$(CARGO) +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS)
+
+install: build
+	install -D -m 755 $(BIN) $(BINDIR)/beanshard
+	install -D -m 644 LICENSE $(DOCDIR)/LICENSE
+	install -D -m 644 README.md $(DOCDIR)/README.md
+	@for unit in packaging/systemd/beanshard.*; do test -f "$$unit" || continue; \
+	    echo "install $$unit -> $(UNITDIR)"; mkdir -p '$(UNITDIR)'; \
+	    sed 's|@PREFIX@|$(PREFIX)|' "$$unit" >'$(UNITDIR)'/"$${unit##*/}"; \
+	    chmod 644 '$(UNITDIR)'/"$${unit##*/}"; done
+
+clean:
+	$(CARGO) clean
