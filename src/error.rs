@@ -3,52 +3,16 @@
 
 use std::error;
 use std::fmt;
-use std::io;
 
-use crate::net::listener::ListenError;
+use crate::role::error::RoleError;
 use crate::sys::process::ProcessError;
-use crate::sys::signal::SignalError;
 
 /// Why the program cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing to listen on.
-    #[error("make_server_socket()")]
-    Listen {
-        /// The step that failed.
-        #[from]
-        source: ListenError,
-    },
-    /// Signals cannot be listened for.
+    /// Its role could not be played.
     #[error(transparent)]
-    Signal(#[from] SignalError),
-    /// The process cannot be what it should be.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    /// The set of descriptors to wait for cannot be made.
-    #[error("cannot make the event queue")]
-    Poller {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The channel for signals cannot be watched.
-    #[error("cannot watch for signals")]
-    WatchSignals {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The listening socket cannot be watched.
-    #[error("sockwant: cannot watch the listening socket")]
-    WatchListener {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The event loop cannot wait.
-    #[error("cannot wait for events")]
-    Wait {
-        /// What the system said.
-        source: io::Error,
-    },
+    Role(#[from] RoleError),
 }
 
 impl Error {
@@ -56,17 +20,23 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Poller { .. } | Error::Wait { .. } => 1,
-            Error::WatchListener { .. } => 2,
-            Error::Listen { .. } | Error::Signal(_) | Error::WatchSignals { .. } => 111,
-            Error::Process(process) => match process {
-                ProcessError::DescriptorLimit { .. } => 1,
-                ProcessError::UserDatabase { .. } => 32,
-                ProcessError::NoSuchUser { .. } => 33,
-                ProcessError::Privileges { .. } => 34,
-                ProcessError::Random { .. } | ProcessError::Machine { .. } => 50,
-            },
+            Error::Role(role) => role_exit_code(role),
         }
+    }
+}
+
+fn role_exit_code(error: &RoleError) -> u8 {
+    match error {
+        RoleError::Poller { .. } | RoleError::Wait { .. } => 1,
+        RoleError::WatchListener { .. } => 2,
+        RoleError::Listen { .. } | RoleError::Signal(_) | RoleError::WatchSignals { .. } => 111,
+        RoleError::Process(process) => match process {
+            ProcessError::DescriptorLimit { .. } => 1,
+            ProcessError::UserDatabase { .. } => 32,
+            ProcessError::NoSuchUser { .. } => 33,
+            ProcessError::Privileges { .. } => 34,
+            ProcessError::Random { .. } | ProcessError::Machine { .. } => 50,
+        },
     }
 }
 
@@ -89,8 +59,12 @@ impl fmt::Display for Chain<'_> {
 mod tests {
     use std::net::SocketAddr;
 
+    use std::io;
+
     use super::*;
     use crate::net::address::Address;
+    use crate::net::listener::ListenError;
+    use crate::sys::signal::SignalError;
 
     fn refused() -> io::Error {
         io::Error::from_raw_os_error(libc::EACCES)
@@ -99,16 +73,19 @@ mod tests {
     #[test]
     fn an_error_is_printed_with_its_causes() {
         let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let error = Error::from(ListenError::Socket {
-            step: "bind",
-            address: Address::Internet(address),
-            source: refused(),
-        });
+        let error = Error::Role(
+            ListenError::Socket {
+                step: "bind",
+                address: Address::Internet(address),
+                source: refused(),
+            }
+            .into(),
+        );
         assert_eq!(
             Chain(&error).to_string(),
             "make_server_socket(): bind(): 127.0.0.1:80: Permission denied (os error 13)"
         );
-        let error = Error::from(ProcessError::NoSuchUser { user: "kr".into() });
+        let error = Error::Role(ProcessError::NoSuchUser { user: "kr".into() }.into());
         assert_eq!(Chain(&error).to_string(), "getpwnam(kr): no such user");
     }
 
@@ -136,18 +113,18 @@ mod tests {
             (ProcessError::Machine { source: refused() }, 50),
         ];
         for (error, code) in process {
-            assert_eq!(Error::from(error).exit_code(), code);
+            assert_eq!(Error::Role(error.into()).exit_code(), code);
         }
         let source = refused;
         for (error, code) in [
-            (Error::Poller { source: source() }, 1),
-            (Error::Wait { source: source() }, 1),
-            (Error::WatchListener { source: source() }, 2),
-            (Error::WatchSignals { source: source() }, 111),
+            (RoleError::Poller { source: source() }, 1),
+            (RoleError::Wait { source: source() }, 1),
+            (RoleError::WatchListener { source: source() }, 2),
+            (RoleError::WatchSignals { source: source() }, 111),
             (SignalError::Install { source: source() }.into(), 111),
             (ListenError::InheritedKind { descriptor: 3 }.into(), 111),
         ] {
-            assert_eq!(error.exit_code(), code);
+            assert_eq!(Error::Role(error).exit_code(), code);
         }
     }
 }

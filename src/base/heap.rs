@@ -171,14 +171,16 @@ mod tests {
                         model.remove(&(keys[slot as usize], slot));
                         keys[slot as usize] = number % 50;
                         model.insert((number % 50, slot));
-                        heap.change(at, number % 50, |slot, at| positions[slot as usize] = Some(at));
+                        let placed = |slot, at| positions[slot as usize] = Some(at);
+                        heap.change(at, number % 50, placed);
                     }
                     _ => {
                         let slot = keys.len() as u32;
                         keys.push(number % 50);
                         positions.push(None);
                         model.insert((number % 50, slot));
-                        heap.push(number % 50, slot, |slot, at| positions[slot as usize] = Some(at));
+                        let placed = |slot, at| positions[slot as usize] = Some(at);
+                        heap.push(number % 50, slot, placed);
                     }
                 }
                 prop_assert_eq!(heap.len(), model.len());

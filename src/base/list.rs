@@ -146,7 +146,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_keeps_the_order_of_arrival(steps in prop::collection::vec((any::<bool>(), 0..16u32), 0..200)) {
+        fn a_list_keeps_the_order_of_arrival(
+            steps in prop::collection::vec((any::<bool>(), 0..16u32), 0..200),
+        ) {
             let mut links = vec![Links::NONE; 16];
             let mut list = List::default();
             let mut model: Vec<u32> = Vec::new();

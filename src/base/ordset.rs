@@ -119,7 +119,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn large_and_small_sets_find_alike(steps in prop::collection::vec((any::<bool>(), 0..24u64), 0..400)) {
+        fn large_and_small_sets_find_alike(
+            steps in prop::collection::vec((any::<bool>(), 0..24u64), 0..400),
+        ) {
             // A hash with collisions, so that equality has to decide.
             let hash_of = |n: &u64| n % 5;
             let mut set = OrdSet::default();

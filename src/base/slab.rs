@@ -235,7 +235,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slab_is_a_map_with_keys_of_its_own(steps in prop::collection::vec(any::<u16>(), 0..3000)) {
+        fn a_slab_is_a_map_with_keys_of_its_own(
+            steps in prop::collection::vec(any::<u16>(), 0..3000),
+        ) {
             let mut slab = Slab::default();
             let mut model = BTreeMap::new();
             for step in steps {

@@ -104,6 +104,7 @@ impl Clients {
         client
     }
 
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Client)> {
         self.slots.iter()
     }

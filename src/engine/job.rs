@@ -135,6 +135,7 @@ impl Jobs {
         job
     }
 
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Job)> {
         self.slots.iter()
     }

@@ -3,7 +3,8 @@
 use crate::base::ids::{JobId, Pri};
 use crate::base::name::TubeName;
 use crate::base::time::Secs;
-use crate::engine::job::{JobCounts, JobState};
+
+pub use crate::engine::job::{JobCounts, JobState};
 
 /// How many jobs are in which state, now. A job on offer counts as ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -245,6 +245,7 @@ impl Tubes {
         self.paused.first().map(|entry| (entry.slot, entry.key.0))
     }
 
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Tube)> {
         self.slots.iter()
     }

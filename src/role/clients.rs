@@ -263,10 +263,13 @@ impl<S: Shards> Clients<S> {
             return;
         };
         while !conn.is_full && !replies.is_empty() {
-            let mut slices = [IoSlice::new(&[]); WRITE_PIECES_MAX];
-            let filled = replies.slices(&mut slices);
-            let len: usize = slices[..filled].iter().map(|slice| slice.len()).sum();
-            match conn.stream.write_vectored(&slices[..filled]) {
+            let mut pieces = [&[][..]; WRITE_PIECES_MAX];
+            let filled = replies.slices(&mut pieces);
+            let len: usize = pieces[..filled].iter().map(|piece| piece.len()).sum();
+            match conn
+                .stream
+                .write_vectored(&pieces.map(IoSlice::new)[..filled])
+            {
                 Ok(WriteOutcome::Bytes(sent)) => {
                     replies.advance(sent);
                     conn.is_full = sent < len;

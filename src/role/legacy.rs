@@ -1,5 +1,6 @@
 //! The drop-in: one process, one loop, one shard. Everything in it is used elsewhere too.
 
+use std::error::Error as _;
 use std::os::fd::AsFd;
 
 use crate::base::hash::NameHasher;
@@ -9,9 +10,9 @@ use crate::base::time::Nanos;
 use crate::cli::{Config, VERSION};
 use crate::engine::host::NoJournal;
 use crate::engine::{Engine, IdScheme, Settings};
-use crate::error::Error;
 use crate::net::listener::{AcceptError, Listener};
 use crate::role::clients::Clients;
+use crate::role::error::RoleError;
 use crate::role::memory::Memory;
 use crate::role::process::{ProcessFacts, announce_ready, announce_stopping, draw_run_id};
 use crate::role::shard::Shard;
@@ -50,10 +51,12 @@ impl Legacy {
     ///
     /// # Errors
     /// Whatever stops the start.
-    pub fn start(config: &Config) -> Result<Legacy, Error> {
-        let tracer = Tracer::new(config.verbosity);
+    pub fn start(config: &Config) -> Result<Legacy, RoleError> {
+        let tracer = Tracer::new(config.verbose);
         tracer.started(process::pid());
-        process::raise_descriptor_limit()?;
+        if let Err(error) = process::raise_descriptor_limit() {
+            log::warn!(target: "legacy", "{error} cause={:?}", error.source());
+        }
         let listener = Listener::open(&config.listen)?;
         tracer.bound(&listener);
         let facts = ProcessFacts {
@@ -63,7 +66,7 @@ impl Legacy {
             machine: process::machine()?,
             version: VERSION,
             body_len_max: config.body_len_max,
-            binlog_size_max: config.binlog_size_max,
+            binlog_size_max: config.binlog_file_len,
         };
         if let Some(user) = &config.user {
             process::drop_privileges(user)?;
@@ -83,10 +86,11 @@ impl Legacy {
             traced: tracer.wants_commands(),
         };
         let sessions = Sessions::new(shard, settings);
-        let poller = Poller::new().map_err(Error::Poller)?;
+        let poller = Poller::new().map_err(|source| RoleError::Poller { source })?;
         let watch = |fd, key| poller.watch(fd, key, Interest::READ);
-        watch(listener.as_fd(), LISTENER_KEY).map_err(Error::WatchListener)?;
-        watch(signals.as_fd(), SIGNALS_KEY).map_err(Error::Poller)?;
+        watch(listener.as_fd(), LISTENER_KEY)
+            .map_err(|source| RoleError::WatchListener { source })?;
+        watch(signals.as_fd(), SIGNALS_KEY).map_err(|source| RoleError::WatchSignals { source })?;
         log::info!(
             target: "legacy",
             "ready address={} version={VERSION} pid={}",
@@ -108,14 +112,14 @@ impl Legacy {
     ///
     /// # Errors
     /// If the poller fails; nothing can be served without it.
-    pub fn run(mut self) -> Result<(), Error> {
+    pub fn run(mut self) -> Result<(), RoleError> {
         announce_ready();
         let mut ready = Vec::new();
         loop {
             let timeout = self.next_timeout(clock::monotonic());
             self.poller
                 .wait(timeout, &mut ready)
-                .map_err(Error::Poller)?;
+                .map_err(|source| RoleError::Wait { source })?;
             if self.turn(clock::monotonic(), &ready) == Turn::Last {
                 break;
             }
@@ -230,7 +234,7 @@ enum Turn {
     Last,
 }
 
-fn draw_hasher() -> Result<NameHasher, Error> {
-    let draw = || Ok::<_, Error>(u64::from_ne_bytes(process::random_bytes()?));
+fn draw_hasher() -> Result<NameHasher, RoleError> {
+    let draw = || Ok::<_, RoleError>(u64::from_ne_bytes(process::random_bytes()?));
     Ok(NameHasher::new([draw()?, draw()?]))
 }

@@ -3,6 +3,7 @@
 
 pub mod clients;
 mod conn;
+pub mod error;
 pub mod legacy;
 mod memory;
 pub mod process;

@@ -13,13 +13,13 @@ use crate::session::table::{Sessions, Trace, Traced};
 /// See the module's description.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracer {
-    verbosity: u8,
+    verbosity: u32,
 }
 
 impl Tracer {
     /// Prints as much as so many `-V` ask for.
     #[must_use]
-    pub fn new(verbosity: u8) -> Tracer {
+    pub fn new(verbosity: u32) -> Tracer {
         Tracer { verbosity }
     }
 

@@ -2,7 +2,6 @@
 //! the network asks for slices and says how much of them it could send.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
 
 use crate::base::body::Body;
 use crate::base::ids::JobId;
@@ -80,11 +79,11 @@ impl Replies {
     }
 
     /// Fills `slices` with what is to be sent next, as much as fits; returns how many are filled.
-    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+    pub fn slices<'a>(&'a self, slices: &mut [&'a [u8]]) -> usize {
         let mut filled = 0;
         let mut add = |bytes: &'a [u8]| {
             if !bytes.is_empty() && filled < slices.len() {
-                slices[filled] = IoSlice::new(bytes);
+                slices[filled] = bytes;
                 filled += 1;
             }
         };
@@ -170,12 +169,9 @@ mod tests {
     use super::*;
 
     fn unsent(replies: &Replies) -> Vec<u8> {
-        let mut slices = [IoSlice::new(&[]); 64];
+        let mut slices = [&[][..]; 64];
         let filled = replies.slices(&mut slices);
-        slices[..filled]
-            .iter()
-            .flat_map(|slice| slice.to_vec())
-            .collect()
+        slices[..filled].concat()
     }
 
     proptest! {

@@ -2,8 +2,7 @@
 //! and their types are the original's (legacy-behaviour section 4); text is quoted as its newest
 //! version does, so that YAML reads a name like `1.5` as text.
 
-use crate::engine::job::JobState;
-use crate::engine::stats::{JobGauges, JobStats, ShardStats, TubeStats};
+use crate::engine::stats::{JobGauges, JobState, JobStats, ShardStats, TubeStats};
 use crate::proto::command::Kind;
 use crate::proto::reply::write_ok;
 use crate::proto::yaml::Yaml;

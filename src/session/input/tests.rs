@@ -237,7 +237,11 @@ fn the_body_of_a_refused_put_is_skipped_and_an_empty_one_only_if_it_is_there() {
             while let Some(item) = input.next(&mut rest) {
                 lines.extend(matches!(item, Item::Line(_)).then(|| format!("{item:?}")));
             }
-            assert_eq!(lines, [format!("{:?}", Item::Line(expected.as_bytes()))], "cut at {cut}");
+            assert_eq!(
+                lines,
+                [format!("{:?}", Item::Line(expected.as_bytes()))],
+                "cut at {cut}"
+            );
         }
     }
 }

@@ -1,0 +1,49 @@
+//! Why a process ends when nobody asked it to.
+
+use std::io;
+
+use crate::net::listener::ListenError;
+use crate::sys::process::ProcessError;
+use crate::sys::signal::SignalError;
+
+/// Why a process cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RoleError {
+    /// There is nothing to listen on.
+    #[error("make_server_socket()")]
+    Listen {
+        /// The step that failed.
+        #[from]
+        source: ListenError,
+    },
+    /// Signals cannot be listened for.
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    /// The process cannot be what it should be.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The set of descriptors to wait for cannot be made.
+    #[error("cannot make the event queue")]
+    Poller {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The channel for signals cannot be watched.
+    #[error("cannot watch for signals")]
+    WatchSignals {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The listening socket cannot be watched.
+    #[error("sockwant: cannot watch the listening socket")]
+    WatchListener {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The event loop cannot wait.
+    #[error("cannot wait for events")]
+    Wait {
+        /// What the system said.
+        source: io::Error,
+    },
+}
