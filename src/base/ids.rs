@@ -69,6 +69,12 @@ impl SessionId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
+impl Seq {
+    /// Number of what is no answer to an ask that anybody waits for: announcements, and the
+    /// answers to what a session is opened with.
+    pub const NONE: Seq = Seq(0);
+}
+
 /// Who asks, and which of their asks it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {

@@ -68,9 +68,13 @@ pub const ACCEPT_PAUSE_MS: u64 = 500;
 /// Length of the queue of connections not yet accepted, as asked of the kernel.
 pub const LISTEN_BACKLOG: i32 = 1024;
 
-/// Buffers for replies that are kept for the next session that needs one. More sessions than these
-/// that are answered in one turn cost an allocation each.
-pub const SPARE_BUFFERS_MAX: usize = 256;
+/// Memory for replies that is kept for the next session that needs some, in sessions. More than
+/// these that are answered in one turn cost an allocation each.
+pub const SPARE_REPLIES_MAX: usize = 256;
+
+/// Memory for the reservations of a session that is kept for the next one, in sessions. More than
+/// these that begin to hold a job while none lets go of its last cost an allocation each.
+pub const SPARE_RESERVATIONS_MAX: usize = 256;
 
 /// Pieces of text and bodies that one gathered write takes.
 pub const WRITE_PIECES_MAX: usize = 16;

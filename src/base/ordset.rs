@@ -3,12 +3,15 @@
 //! `list-tubes` and `list-tubes-watched` (legacy-behaviour L3.23).
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
 /// See the module's description. Finding is by hash once the set is large, by looking at each
 /// entry while it is small. The caller supplies the hash, always the same for equal entries.
 #[derive(Debug)]
 pub struct OrdSet<T> {
-    items: Vec<T>,
+    /// Most sets have one entry for as long as they live, and there are many of them: one entry
+    /// costs no memory of its own.
+    items: SmallVec<[T; 1]>,
     /// Indices of `items`, by hash. Only there while the set is large.
     index: Option<Box<HashTable<u32>>>,
 }
@@ -19,7 +22,7 @@ const UNINDEXED_LEN_MAX: usize = 8;
 impl<T> Default for OrdSet<T> {
     fn default() -> OrdSet<T> {
         OrdSet {
-            items: Vec::new(),
+            items: SmallVec::new(),
             index: None,
         }
     }
@@ -63,10 +66,6 @@ impl<T> OrdSet<T> {
     pub fn push(&mut self, item: T, hash_of: impl Fn(&T) -> u64) {
         let at = self.items.len() as u32;
         let hash = hash_of(&item);
-        if at == 0 {
-            // Most sets have one entry for as long as they live, and there are many of them.
-            self.items.reserve_exact(1);
-        }
         self.items.push(item);
         match &mut self.index {
             Some(index) => {
@@ -105,7 +104,7 @@ impl<T> OrdSet<T> {
         let item = self.items.swap_remove(at);
         if self.items.len() <= UNINDEXED_LEN_MAX / 2 {
             self.index = None;
-            self.items.shrink_to(UNINDEXED_LEN_MAX);
+            self.items.shrink_to_fit();
         }
         item
     }

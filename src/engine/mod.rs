@@ -73,9 +73,6 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAttached;
 
-/// The ask that announcements are about: none.
-const NO_ASK: Seq = Seq(0);
-
 impl Engine {
     /// An engine without jobs.
     #[must_use]
@@ -141,7 +138,7 @@ impl Engine {
     }
 
     /// Does what has fallen due by `now`: delayed jobs become ready, pauses end, reservations and
-    /// offers run out. In this order, as in the original (L3.8).
+    /// offers run out. In this order, as in the original (3.8).
     pub fn tick(&mut self, now: Nanos, host: &mut impl Host) {
         while let Some((tube, due)) = self.tubes.next_due()
             && due <= now
@@ -193,7 +190,7 @@ impl Engine {
             let id = self.jobs[job].record.id;
             self.jobs[job].record.counts.timeouts += 1;
             self.job_timeouts += 1;
-            host.emit(self.clients[by].caller(NO_ASK), Event::Expired { id });
+            host.emit(self.clients[by].caller(Seq::NONE), Event::Expired { id });
         }
         self.make_ready(job);
     }

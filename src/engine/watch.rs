@@ -47,8 +47,11 @@ impl Engine {
         host.emit(by.from, Event::Ignored);
     }
 
+    /// Quirk: the first entry goes and the last takes its place, again and again, which shows in
+    /// the order of `list-tubes` when several tubes vanish at once.
     pub(super) fn unwatch_all(&mut self, client: u32) {
-        for watch in std::mem::take(&mut self.clients[client].watches).as_slice() {
+        while !self.clients[client].watches.is_empty() {
+            let watch = self.clients[client].watches.swap_remove(0, watch_hash);
             self.unwatch(watch.tube);
         }
     }

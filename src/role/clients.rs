@@ -5,13 +5,13 @@
 //! A turn: what is ready is read, once each; all complete commands are obeyed; then each conn that
 //! has been answered is written to, once. Reads and writes elsewhere are bugs.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::AsFd;
 
 use crate::base::ids::SessionId;
-use crate::base::limits::{READ_BYTES_MAX, WRITE_PIECES_MAX};
+use crate::base::limits::READ_BYTES_MAX;
 use crate::base::time::Nanos;
-use crate::net::stream::{ReadOutcome, Stream, WriteOutcome};
+use crate::net::stream::{ReadOutcome, Stream};
 use crate::role::conn::Conn;
 use crate::role::process::ProcessFacts;
 use crate::role::trace::Tracer;
@@ -259,27 +259,11 @@ impl<S: Shards> Clients<S> {
             return;
         };
         conn.is_dirty = false;
-        let Some(replies) = self.sessions.replies(session) else {
-            return;
-        };
-        while !conn.is_full && !replies.is_empty() {
-            let mut pieces = [&[][..]; WRITE_PIECES_MAX];
-            let filled = replies.slices(&mut pieces);
-            let len: usize = pieces[..filled].iter().map(|piece| piece.len()).sum();
-            match conn
-                .stream
-                .write_vectored(&pieces.map(IoSlice::new)[..filled])
-            {
-                Ok(WriteOutcome::Bytes(sent)) => {
-                    replies.advance(sent);
-                    conn.is_full = sent < len;
-                }
-                Ok(WriteOutcome::WouldBlock) => conn.is_full = true,
-                Err(error) => {
-                    log::debug!("connection lost error={error}");
-                    return self.close(now, session, poller);
-                }
-            }
+        if let Some(replies) = self.sessions.replies(session)
+            && let Err(error) = conn.send(replies)
+        {
+            log::debug!("connection lost error={error}");
+            return self.close(now, session, poller);
         }
         if conn.is_full {
             return self.update_interest(now, session, poller);

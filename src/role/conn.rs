@@ -1,9 +1,12 @@
 //! A conn: a client's socket, what it has sent that could not be obeyed yet, and what is asked of
 //! the poller about it.
 
+use std::io::{self, IoSlice};
+
 use crate::base::ids::SessionId;
-use crate::base::limits::READ_AHEAD_BYTES_MAX;
-use crate::net::stream::Stream;
+use crate::base::limits::{READ_AHEAD_BYTES_MAX, WRITE_PIECES_MAX};
+use crate::net::stream::{Stream, WriteOutcome};
+use crate::session::reply::Replies;
 use crate::session::table::Fed;
 use crate::sys::poller::Interest;
 
@@ -36,6 +39,26 @@ impl Conn {
             fed: Fed::WantsMore,
             is_dirty: false,
         }
+    }
+
+    /// Sends as much of the replies as the socket takes.
+    pub(super) fn send(&mut self, replies: &mut Replies) -> io::Result<()> {
+        while !self.is_full && !replies.is_empty() {
+            let mut pieces = [&[][..]; WRITE_PIECES_MAX];
+            let filled = replies.slices(&mut pieces);
+            let len: usize = pieces[..filled].iter().map(|piece| piece.len()).sum();
+            match self
+                .stream
+                .write_vectored(&pieces.map(IoSlice::new)[..filled])?
+            {
+                WriteOutcome::Bytes(sent) => {
+                    replies.advance(sent);
+                    self.is_full = sent < len;
+                }
+                WriteOutcome::WouldBlock => self.is_full = true,
+            }
+        }
+        Ok(())
     }
 
     /// Whether the conn is to be closed when everything is answered and sent: the client has quit,

@@ -15,7 +15,7 @@ use crate::session::input::{Input, Skip};
 use crate::session::reply::Replies;
 use crate::session::reserve::{Outcome, Reserving};
 use crate::session::shards::ShardMap;
-use crate::session::{Barrier, Desk, PutLine, Session, Step};
+use crate::session::{Desk, Pending, PutLine, Session, Step};
 
 /// What a command may touch besides its session.
 pub(crate) struct Room<'a> {
@@ -156,19 +156,22 @@ impl Session {
 
     /// The id that was taken for the job whose put line was accepted.
     pub(crate) fn take_id(&mut self, id: Option<JobId>) {
-        if let Some(putting) = &mut self.putting {
-            putting.id = id;
+        if let Pending::Body(line) = &mut self.pending {
+            line.id = id;
         }
     }
 
     /// The id of the job whose body is on its way.
     pub(crate) fn putting_id(&self) -> Option<JobId> {
-        self.putting?.id
+        match self.pending {
+            Pending::Body(line) => line.id,
+            _ => None,
+        }
     }
 
     /// The body of the put is there.
     pub(crate) fn finish_put(&mut self, body: Body, desk: &Desk) -> Step<'static> {
-        let Some(line) = self.putting.take() else {
+        let Pending::Body(line) = std::mem::replace(&mut self.pending, Pending::Nothing) else {
             debug_assert!(false, "a body comes after its put line");
             return Step::Done;
         };
@@ -195,7 +198,7 @@ impl Session {
 
     /// The body of the put did not come to anything.
     pub(crate) fn fail_put(&mut self, line: &[u8], replies: &mut Replies) -> Step<'static> {
-        self.putting = None;
+        self.pending = Pending::Nothing;
         replies.line(line);
         Step::Done
     }
@@ -222,7 +225,7 @@ impl Session {
             self.is_producer = true;
             room.desk.counts.producers += 1;
         }
-        self.putting = Some(PutLine {
+        self.pending = Pending::Body(PutLine {
             id: None,
             created_at: room.now,
             pri: put.pri,
@@ -234,7 +237,7 @@ impl Session {
     }
 
     fn begin_use<'a>(&mut self, tube: TubeName<'a>, map: ShardMap) -> Step<'a> {
-        self.barrier = Barrier::Using(tube.into());
+        self.pending = Pending::Using(tube.into());
         self.ask(ShardSet::of(map.of_tube(tube)), Op::Use { tube })
     }
 
@@ -243,7 +246,7 @@ impl Session {
             reply::write_watching(room.replies.text(), self.watched.len());
             return Step::Done;
         }
-        self.barrier = Barrier::Watching(tube.into());
+        self.pending = Pending::Watching(tube.into());
         self.ask(
             ShardSet::of(room.desk.map.of_tube(tube)),
             Op::Watch { tube },
@@ -257,7 +260,7 @@ impl Session {
                 Step::Done
             }
             Some(_) => {
-                self.barrier = Barrier::Ignoring(tube.into());
+                self.pending = Pending::Ignoring(tube.into());
                 self.ask(
                     ShardSet::of(room.desk.map.of_tube(tube)),
                     Op::Ignore { tube },
@@ -284,8 +287,8 @@ impl Session {
         let seq = self.next_seq();
         let (reserving, op) = Reserving::start(seq, self.watched_at, otherwise);
         room.desk.counts.waiting += u64::from(reserving.waits());
-        let until = timeout.map(|timeout| room.now.after(timeout));
-        self.barrier = Barrier::Reserving { reserving, until };
+        let until = timeout.map_or(Nanos::MAX, |timeout| room.now.after(timeout));
+        self.pending = Pending::Reserving { reserving, until };
         Step::Ask {
             to: self.watched_at,
             seq,
@@ -294,12 +297,12 @@ impl Session {
     }
 
     fn begin_stats(&mut self, map: ShardMap) -> Step<'static> {
-        self.barrier = Barrier::Stats(Box::new(Gathering::start(map.all())));
+        self.pending = Pending::Stats(Box::new(Gathering::start(map.all())));
         self.ask(map.all(), Op::Stats)
     }
 
     fn begin_list_tubes(&mut self, map: ShardMap) -> Step<'static> {
-        self.barrier = Barrier::Tubes(Box::new(Gathering::start(map.all())));
+        self.pending = Pending::Tubes(Box::new(Gathering::start(map.all())));
         self.ask(map.all(), Op::ListTubes)
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::base::ids::{JobId, SessionId, ShardId, ShardSet};
+use crate::base::ids::{JobId, Seq, SessionId, ShardId, ShardSet};
+use crate::base::limits::SPARE_RESERVATIONS_MAX;
 use crate::base::name::TubeNameBuf;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
@@ -13,7 +14,7 @@ use crate::proto::yaml::Yaml;
 use crate::session::reply::Replies;
 use crate::session::reserve::{Outcome, Verdict, answer_stale};
 use crate::session::stats::{Counts, ProcessStats, write_job_stats, write_stats, write_tube_stats};
-use crate::session::{Barrier, Desk, FollowUp, Heard, Session};
+use crate::session::{Desk, FollowUp, Heard, Pending, Session};
 
 /// What an event may touch besides its session.
 pub(crate) struct Ear<'a> {
@@ -29,7 +30,8 @@ impl Session {
     /// Takes an event.
     pub(crate) fn hear(&mut self, heard: Heard<'_>, ear: Ear<'_>) {
         match *heard.event {
-            Event::Expired { id } => self.drop_reservation(id),
+            Event::Expired { id } => self.let_go(id, ear.desk),
+            _ if heard.seq == Seq::NONE => {}
             Event::Using => self.on_using(ear),
             Event::Watching => self.on_watching(ear),
             Event::Ignored => self.on_ignored(ear),
@@ -42,7 +44,7 @@ impl Session {
             }
             Event::ShardStats(stats) => self.on_shard_stats(heard.shard, stats, ear.stats_due),
             Event::Tube(name) => {
-                if let Barrier::Tubes(gathering) = &mut self.barrier {
+                if let Pending::Tubes(gathering) = &mut self.pending {
                     gathering.sum.add(name);
                 }
             }
@@ -60,7 +62,7 @@ impl Session {
             | Event::NotFound
             | Event::Paused
             | Event::JobStats(_)
-            | Event::TubeStats(_) => self.on_answer(heard.event, ear.replies),
+            | Event::TubeStats(_) => self.on_answer(heard.event, ear),
         }
     }
 
@@ -71,23 +73,33 @@ impl Session {
         counts: &Counts,
         replies: &mut Replies,
     ) {
-        if let Some(Barrier::Stats(gathering)) = self.take_barrier() {
+        if let Some(Pending::Stats(gathering)) = self.take_answered() {
             write_stats(replies.text(), &gathering.sum.total(), counts, process);
         }
     }
 
     /// The answer to an ask of one shard.
-    fn on_answer(&mut self, event: &Event<'_>, replies: &mut Replies) {
+    fn on_answer(&mut self, event: &Event<'_>, ear: Ear<'_>) {
         self.outstanding -= 1;
+        let Ear { desk, replies, .. } = ear;
         match *event {
             Event::Inserted { id } => reply::write_inserted(replies.text(), id),
             Event::Draining => replies.line(reply::DRAINING),
             Event::OutOfMemory => replies.line(reply::OUT_OF_MEMORY),
-            Event::Deleted { id } => self.finish(id, reply::DELETED, replies),
-            Event::Released { id } => self.finish(id, reply::RELEASED, replies),
-            Event::Buried { id } => self.finish(id, reply::BURIED, replies),
+            Event::Deleted { id } => {
+                self.let_go(id, desk);
+                replies.line(reply::DELETED);
+            }
+            Event::Released { id } => {
+                self.let_go(id, desk);
+                replies.line(reply::RELEASED);
+            }
+            Event::Buried { id } => {
+                self.let_go(id, desk);
+                replies.line(reply::BURIED);
+            }
             Event::Touched { id, deadline } => {
-                self.hold(id, deadline);
+                self.hold(id, deadline, desk);
                 replies.line(reply::TOUCHED);
             }
             Event::Kicked { count } => reply::write_kicked(replies.text(), count.into()),
@@ -103,7 +115,7 @@ impl Session {
 
     /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
     fn on_reserved(&mut self, id: JobId, deadline: Nanos, desk: &mut Desk) {
-        self.hold(id, deadline);
+        self.hold(id, deadline, desk);
         if self.is_at_barrier() {
             self.end_reserving(desk);
         } else {
@@ -122,8 +134,8 @@ impl Session {
                 op,
             })
         };
-        let verdict = match &mut self.barrier {
-            Barrier::Reserving { reserving, .. } if reserving.seq == heard.seq => {
+        let verdict = match &mut self.pending {
+            Pending::Reserving { reserving, .. } if reserving.seq == heard.seq => {
                 let seq = reserving.seq;
                 reserving.on_event(heard.shard, heard.event, |to, op| ask(seq, to, op))
             }
@@ -135,10 +147,10 @@ impl Session {
             }
         };
         match verdict {
-            Verdict::Pending => {}
+            Verdict::Undecided => {}
             Verdict::Again => {
                 let seq = self.next_seq();
-                if let Barrier::Reserving { reserving, .. } = &mut self.barrier {
+                if let Pending::Reserving { reserving, .. } = &mut self.pending {
                     let (to, op) = reserving.again(seq);
                     ask(seq, to, op);
                 }
@@ -154,7 +166,7 @@ impl Session {
     }
 
     fn on_using(&mut self, ear: Ear<'_>) {
-        let Some(Barrier::Using(tube)) = self.take_barrier() else {
+        let Some(Pending::Using(tube)) = self.take_answered() else {
             return;
         };
         let (old, new) = (self.used.as_name(), tube.as_name());
@@ -174,7 +186,7 @@ impl Session {
     }
 
     fn on_watching(&mut self, ear: Ear<'_>) {
-        let Some(Barrier::Watching(tube)) = self.take_barrier() else {
+        let Some(Pending::Watching(tube)) = self.take_answered() else {
             return;
         };
         self.watched_at.insert(ear.desk.map.of_tube(tube.as_name()));
@@ -185,7 +197,7 @@ impl Session {
     }
 
     fn on_ignored(&mut self, ear: Ear<'_>) {
-        let Some(Barrier::Ignoring(tube)) = self.take_barrier() else {
+        let Some(Pending::Ignoring(tube)) = self.take_answered() else {
             return;
         };
         let (hasher, map) = (ear.desk.hasher, ear.desk.map);
@@ -206,7 +218,7 @@ impl Session {
         stats: ShardStats,
         stats_due: &mut Vec<SessionId>,
     ) {
-        let Barrier::Stats(gathering) = &mut self.barrier else {
+        let Pending::Stats(gathering) = &mut self.pending else {
             return;
         };
         gathering.sum.add(stats);
@@ -216,7 +228,7 @@ impl Session {
     }
 
     fn on_tubes_end(&mut self, shard: ShardId, replies: &mut Replies) {
-        let Barrier::Tubes(gathering) = &mut self.barrier else {
+        let Pending::Tubes(gathering) = &mut self.pending else {
             return;
         };
         if !gathering.finish(shard) {
@@ -226,34 +238,40 @@ impl Session {
             let mut yaml = Yaml::begin(out);
             gathering.sum.iter().for_each(|name| yaml.item(name));
         });
-        self.barrier = Barrier::None;
+        self.pending = Pending::Nothing;
     }
 
-    /// The barrier that has just been answered. None for the references that a session is opened
-    /// with, which its client did not ask for.
-    fn take_barrier(&mut self) -> Option<Barrier> {
+    /// What has just been answered.
+    fn take_answered(&mut self) -> Option<Pending> {
         self.is_at_barrier()
-            .then(|| std::mem::replace(&mut self.barrier, Barrier::None))
+            .then(|| std::mem::replace(&mut self.pending, Pending::Nothing))
     }
 
     fn end_reserving(&mut self, desk: &mut Desk) {
-        if let Some(Barrier::Reserving { reserving, .. }) = self.take_barrier() {
+        if let Some(Pending::Reserving { reserving, .. }) = self.take_answered() {
             desk.counts.waiting -= u64::from(reserving.waits());
         }
     }
 
-    fn finish(&mut self, id: JobId, line: &[u8], replies: &mut Replies) {
-        self.drop_reservation(id);
-        replies.line(line);
+    fn hold(&mut self, id: JobId, deadline: Nanos, desk: &mut Desk) {
+        let spare = &mut desk.spare_reservations;
+        let reservations = self
+            .reservations
+            .get_or_insert_with(|| spare.pop().unwrap_or_default());
+        reservations.hold(id, deadline);
     }
 
-    fn hold(&mut self, id: JobId, deadline: Nanos) {
-        self.reservations.get_or_insert_default().hold(id, deadline);
-    }
-
-    fn drop_reservation(&mut self, id: JobId) {
-        if let Some(reservations) = &mut self.reservations {
-            reservations.forget(id);
+    /// The session does not hold the job any more, if it did.
+    fn let_go(&mut self, id: JobId, desk: &mut Desk) {
+        let Some(reservations) = &mut self.reservations else {
+            return;
+        };
+        reservations.forget(id);
+        if reservations.nearest().is_none() {
+            let emptied = self.reservations.take();
+            if desk.spare_reservations.len() < SPARE_RESERVATIONS_MAX {
+                desk.spare_reservations.extend(emptied);
+            }
         }
     }
 }

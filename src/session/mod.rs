@@ -43,10 +43,8 @@ pub struct Session {
     /// Asks that are not answered, all of them of `toward`.
     outstanding: u32,
     toward: ShardId,
-    barrier: Barrier,
-    /// The put whose body is on its way.
-    putting: Option<PutLine>,
-    /// Made when the session first holds a job.
+    pending: Pending,
+    /// None if the session holds no job.
     reservations: Option<Box<Reservations>>,
     is_producer: bool,
     is_worker: bool,
@@ -56,17 +54,18 @@ pub struct Session {
     closing: bool,
 }
 
-/// What has to be answered before the next command is looked at.
+/// What has to come before the next command is looked at: a body, or an answer.
 #[derive(Debug)]
-enum Barrier {
-    None,
+enum Pending {
+    Nothing,
+    Body(PutLine),
     Using(TubeNameBuf),
     Watching(TubeNameBuf),
     Ignoring(TubeNameBuf),
     Reserving {
         reserving: Reserving,
-        /// When the client has waited long enough.
-        until: Option<Nanos>,
+        /// When the client has waited long enough; [`Nanos::MAX`] if it never has.
+        until: Nanos,
     },
     Stats(Box<Gathering<Sum>>),
     Tubes(Box<Gathering<Names>>),
@@ -90,6 +89,9 @@ pub struct Desk {
     pub body_len_max: u32,
     /// How the names of watched tubes are hashed.
     pub hasher: NameHasher,
+    /// Reservations of sessions that hold nothing any more, for the next ones.
+    #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
+    spare_reservations: Vec<Box<Reservations>>,
     /// What has been counted.
     pub counts: Counts,
 }
@@ -136,6 +138,19 @@ pub(crate) struct Heard<'a> {
     pub(crate) event: &'a Event<'a>,
 }
 
+impl Desk {
+    pub(crate) fn new(map: ShardMap, body_len_max: u32, hasher: NameHasher) -> Desk {
+        let (counts, spare_reservations) = (Counts::default(), Vec::new());
+        Desk {
+            map,
+            body_len_max,
+            hasher,
+            counts,
+            spare_reservations,
+        }
+    }
+}
+
 impl Session {
     pub(crate) fn new(id: SessionId, desk: &Desk) -> Session {
         let home = desk.map.of_tube(TubeName::DEFAULT);
@@ -152,8 +167,7 @@ impl Session {
             last_seq: Seq(0),
             outstanding: 0,
             toward: home,
-            barrier: Barrier::None,
-            putting: None,
+            pending: Pending::Nothing,
             reservations: None,
             is_producer: false,
             is_worker: false,
@@ -168,7 +182,7 @@ impl Session {
 
     /// Whether nothing may be obeyed before something has been answered.
     pub(crate) fn is_at_barrier(&self) -> bool {
-        !matches!(self.barrier, Barrier::None)
+        !matches!(self.pending, Pending::Nothing | Pending::Body(_))
     }
 
     /// Whether everything that was asked has been answered.
@@ -201,10 +215,11 @@ impl Session {
 
     /// When a wait has to be given up, if the session waits.
     pub(crate) fn moment(&self) -> Option<Nanos> {
-        match &self.barrier {
-            Barrier::Reserving { reserving, until } if reserving.can_give_up() => {
-                [*until, self.margin_start()].into_iter().flatten().min()
-            }
+        match &self.pending {
+            Pending::Reserving { reserving, until } if reserving.can_give_up() => Some(
+                self.margin_start()
+                    .map_or(*until, |start| start.min(*until)),
+            ),
             _ => None,
         }
     }
@@ -232,13 +247,13 @@ impl Session {
         counts.connections -= 1;
         counts.producers -= u64::from(self.is_producer);
         counts.workers -= u64::from(self.is_worker);
-        if let Barrier::Reserving { reserving, .. } = &self.barrier {
+        if let Pending::Reserving { reserving, .. } = &self.pending {
             counts.waiting -= u64::from(reserving.waits());
         }
     }
 
     fn give_up(&mut self, outcome: Outcome, asks: &mut VecDeque<FollowUp>) {
-        if let Barrier::Reserving { reserving, .. } = &mut self.barrier
+        if let Pending::Reserving { reserving, .. } = &mut self.pending
             && reserving.can_give_up()
         {
             let (session, seq) = (self.id, reserving.seq);

@@ -127,25 +127,12 @@ impl Replies {
         }
     }
 
-    /// Whether there is memory to write text into.
-    #[must_use]
-    pub fn has_buffer(&self) -> bool {
-        self.text.capacity() > 0
-    }
-
-    /// Gives memory to write text into.
-    pub fn put_buffer(&mut self, buffer: Vec<u8>) {
-        debug_assert!(!self.has_buffer() && buffer.is_empty());
-        self.text = buffer;
-    }
-
-    /// Takes the memory back, if everything is sent.
-    pub fn take_buffer(&mut self) -> Option<Vec<u8>> {
-        let idle = self.has_buffer() && self.is_empty();
-        if idle && self.shared.is_empty() && self.shared.capacity() > 0 {
-            self.shared = VecDeque::new();
-        }
-        idle.then(|| std::mem::take(&mut self.text))
+    /// Gives up memory beyond `len` bytes of text, so that what is kept for the next session is
+    /// bounded. Everything must have been sent.
+    pub(crate) fn shrink(&mut self, len: usize) {
+        debug_assert!(self.is_empty(), "what is on its way stays");
+        self.text.shrink_to(len);
+        self.shared.shrink_to(0);
     }
 
     fn body(&mut self, body: &Body) {
@@ -211,7 +198,7 @@ mod tests {
         replies.advance(replies.len() - 2);
         assert_eq!(body.holders(), 1);
         replies.advance(2);
-        assert!(replies.take_buffer().is_some());
+        assert!(replies.is_empty());
     }
 
     #[test]

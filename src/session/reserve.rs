@@ -64,7 +64,7 @@ struct Offer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It goes on.
-    Pending,
+    Undecided,
     /// It is over, without a job.
     Over(Outcome),
     /// What was offered is gone: it starts anew, under another seq.
@@ -172,7 +172,7 @@ impl Reserving {
                 return self.otherwise.map_or(Verdict::Again, Verdict::Over);
             }
             // Answers that were overtaken: the session has accepted an offer or given up.
-            _ => return Verdict::Pending,
+            _ => return Verdict::Undecided,
         }
         self.settle(ask)
     }
@@ -197,7 +197,7 @@ impl Reserving {
     /// Decides once every shard has answered.
     fn settle(&mut self, mut ask: impl FnMut(ShardSet, Op<'static>)) -> Verdict {
         if !self.missing.is_empty() || self.phase == Phase::Accepting {
-            return Verdict::Pending;
+            return Verdict::Undecided;
         }
         match (&self.best, self.otherwise) {
             (Some(best), _) => {
@@ -206,10 +206,10 @@ impl Reserving {
                 if !self.waiting.is_empty() {
                     ask(std::mem::take(&mut self.waiting), Op::Cancel);
                 }
-                Verdict::Pending
+                Verdict::Undecided
             }
             (None, Some(outcome)) => Verdict::Over(outcome),
-            (None, None) => Verdict::Pending,
+            (None, None) => Verdict::Undecided,
         }
     }
 }
@@ -279,11 +279,11 @@ mod tests {
     #[test]
     fn the_best_offer_is_accepted_and_the_others_are_declined() {
         let mut story = Story::of(4, None);
-        assert_eq!(story.event(0, offered(7, 5, 9)), Verdict::Pending);
-        assert_eq!(story.event(1, Event::NoJob), Verdict::Pending);
-        assert_eq!(story.event(2, offered(8, 5, 1)), Verdict::Pending);
+        assert_eq!(story.event(0, offered(7, 5, 9)), Verdict::Undecided);
+        assert_eq!(story.event(1, Event::NoJob), Verdict::Undecided);
+        assert_eq!(story.event(2, offered(8, 5, 1)), Verdict::Undecided);
         assert_eq!(story.asked(), "[0] Decline { id: JobId(7) }");
-        assert_eq!(story.event(3, offered(1, 6, 0)), Verdict::Pending);
+        assert_eq!(story.event(3, offered(1, 6, 0)), Verdict::Undecided);
         assert_eq!(
             story.asked(),
             "[3] Decline { id: JobId(1) }, [2] Accept { id: JobId(8) }, [1] Cancel"
@@ -296,10 +296,10 @@ mod tests {
         let mut story = Story::of(2, None);
         story.event(0, Event::NoJob);
         story.event(1, Event::NoJob);
-        assert_eq!(story.event(1, offered(3, 9, 9)), Verdict::Pending);
+        assert_eq!(story.event(1, offered(3, 9, 9)), Verdict::Undecided);
         assert_eq!(story.asked(), "[1] Accept { id: JobId(3) }, [0] Cancel");
-        assert_eq!(story.event(0, offered(2, 0, 0)), Verdict::Pending);
-        assert_eq!(story.event(0, Event::Cancelled), Verdict::Pending);
+        assert_eq!(story.event(0, offered(2, 0, 0)), Verdict::Undecided);
+        assert_eq!(story.event(0, Event::Cancelled), Verdict::Undecided);
         assert_eq!(story.asked(), "[0] Decline { id: JobId(2) }");
         assert_eq!(story.event(1, Event::Gone), Verdict::Again);
     }
@@ -311,10 +311,10 @@ mod tests {
         story.event(0, Event::NoJob);
         story.give_up();
         assert_eq!(story.asked(), "[0, 1] Cancel");
-        assert_eq!(story.event(0, Event::Cancelled), Verdict::Pending);
+        assert_eq!(story.event(0, Event::Cancelled), Verdict::Undecided);
         assert_eq!(
             story.event(1, Event::NoJob),
-            Verdict::Pending,
+            Verdict::Undecided,
             "the answer to the first ask"
         );
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
         story.event(1, offered(5, 0, 0));
         story.event(0, Event::Cancelled);
         assert_eq!(story.asked(), "[0, 1] Cancel");
-        assert_eq!(story.event(1, Event::Cancelled), Verdict::Pending);
+        assert_eq!(story.event(1, Event::Cancelled), Verdict::Undecided);
         assert_eq!(story.asked(), "[1] Accept { id: JobId(5) }");
         assert_eq!(
             story.event(1, Event::Gone),
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn without_waiting_no_job_is_the_outcome() {
         let mut story = Story::of(2, Some(Outcome::DeadlineSoon));
-        assert_eq!(story.event(0, Event::NoJob), Verdict::Pending);
+        assert_eq!(story.event(0, Event::NoJob), Verdict::Undecided);
         assert_eq!(
             story.event(1, Event::NoJob),
             Verdict::Over(Outcome::DeadlineSoon)

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::base::hash::NameHasher;
 use crate::base::heap::Heap;
 use crate::base::ids::{Caller, JobId, Seq, SessionId, ShardId, ShardSet};
-use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_BUFFERS_MAX};
+use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_REPLIES_MAX};
 use crate::base::name::TubeName;
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
@@ -22,7 +22,7 @@ use crate::session::events::Ear;
 use crate::session::input::{Input, Item, Skip};
 use crate::session::reply::Replies;
 use crate::session::shards::{ShardMap, Shards};
-use crate::session::stats::{Counts, ProcessStats};
+use crate::session::stats::ProcessStats;
 use crate::session::{Desk, FollowUp, Heard, Session, Step};
 
 /// See the module's description.
@@ -57,18 +57,27 @@ struct Hall {
     touched: Vec<SessionId>,
     asks: VecDeque<FollowUp>,
     stats_due: Vec<SessionId>,
-    /// Memory for replies, of sessions that have none on their way.
-    spare: Vec<Vec<u8>>,
+    /// Replies of sessions that have been sent theirs, for the next ones: an idle session has none.
+    #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
+    spare: Vec<Box<Replies>>,
     traces: Option<Vec<Trace>>,
 }
 
 struct Entry {
     session: Session,
     input: Input,
-    replies: Replies,
+    /// What is owed, or None if nothing is.
+    replies: Option<Box<Replies>>,
     /// Position in [`Hall::moments`], or [`NOWHERE`].
     position: u32,
     is_touched: bool,
+}
+
+impl Entry {
+    /// Bytes of replies that have not been sent.
+    fn backlog(&self) -> usize {
+        self.replies.as_ref().map_or(0, |replies| replies.len())
+    }
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -119,12 +128,7 @@ impl<S: Shards> Sessions<S> {
             shards,
             hall: Hall {
                 entries: Slab::default(),
-                desk: Desk {
-                    map,
-                    body_len_max,
-                    hasher,
-                    counts: Counts::default(),
-                },
+                desk: Desk::new(map, body_len_max, hasher),
                 last_serial: 0,
                 moments: Heap::default(),
                 touched: Vec::new(),
@@ -156,7 +160,7 @@ impl<S: Shards> Sessions<S> {
         let slot = hall.entries.insert_with(|slot| Entry {
             session: Session::new(SessionId::new(0, serial, slot), desk),
             input: Input::default(),
-            replies: Replies::default(),
+            replies: None,
             position: NOWHERE,
             is_touched: false,
         });
@@ -167,7 +171,7 @@ impl<S: Shards> Sessions<S> {
         self.ask(
             now,
             id,
-            OPENING,
+            Seq::NONE,
             home,
             Op::Use {
                 tube: TubeName::DEFAULT,
@@ -176,7 +180,7 @@ impl<S: Shards> Sessions<S> {
         self.ask(
             now,
             id,
-            OPENING,
+            Seq::NONE,
             home,
             Op::Watch {
                 tube: TubeName::DEFAULT,
@@ -214,7 +218,7 @@ impl<S: Shards> Sessions<S> {
             if entry.session.is_closing() {
                 return Fed::Closing;
             }
-            if entry.session.is_at_barrier() || entry.replies.len() >= REPLY_BACKLOG_BYTES_MAX {
+            if entry.session.is_at_barrier() || entry.backlog() >= REPLY_BACKLOG_BYTES_MAX {
                 return Fed::Waits;
             }
             let before = *bytes;
@@ -354,9 +358,9 @@ impl<S> Sessions<S> {
         }
     }
 
-    /// What the session is owed. None if it is closed.
+    /// What the session is owed. None if nothing is, or if the session is closed.
     pub fn replies(&mut self, id: SessionId) -> Option<&mut Replies> {
-        self.hall.entry(id).map(|entry| &mut entry.replies)
+        self.hall.entry(id)?.replies.as_deref_mut()
     }
 
     /// Takes back the memory of the session's replies if all have been sent.
@@ -365,11 +369,11 @@ impl<S> Sessions<S> {
         let Some(entry) = hall.entries.get_mut(id.slot()) else {
             return;
         };
-        if let Some(buffer) = entry.replies.take_buffer()
-            && hall.spare.len() < SPARE_BUFFERS_MAX
-            && buffer.capacity() <= 2 * REPLY_BACKLOG_BYTES_MAX
+        if let Some(mut replies) = entry.replies.take_if(|replies| replies.is_empty())
+            && hall.spare.len() < SPARE_REPLIES_MAX
         {
-            hall.spare.push(buffer);
+            replies.shrink(2 * REPLY_BACKLOG_BYTES_MAX);
+            hall.spare.push(replies);
         }
     }
 
@@ -399,11 +403,11 @@ impl<S> Sessions<S> {
                 continue;
             };
             if entry.session.id() == id {
-                let start = entry.replies.text_len();
-                entry
-                    .session
-                    .answer_stats(process, &hall.desk.counts, &mut entry.replies);
-                trace_reply(&mut hall.traces, id, start, &entry.replies);
+                let replies = lend(&mut hall.spare, &mut entry.replies);
+                let start = replies.text_len();
+                let counts = &hall.desk.counts;
+                entry.session.answer_stats(process, counts, replies);
+                trace_reply(&mut hall.traces, id, start, replies);
                 hall.touch(id.slot());
             }
         }
@@ -419,9 +423,6 @@ impl<S> Sessions<S> {
     }
 }
 
-/// Number of the asks that a session is opened with. Nobody is told their answers.
-const OPENING: Seq = Seq(0);
-
 impl Hall {
     fn entry(&mut self, id: SessionId) -> Option<&mut Entry> {
         self.entries
@@ -432,13 +433,8 @@ impl Hall {
     /// What an item of the input comes to; None if it has to wait.
     fn take_item<'a>(&mut self, now: Nanos, id: SessionId, item: Item<'a>) -> Option<Step<'a>> {
         let entry = &mut self.entries[id.slot()];
-        lend_buffer(&mut self.spare, &mut entry.replies);
-        let Entry {
-            session,
-            input,
-            replies,
-            ..
-        } = entry;
+        let replies = lend(&mut self.spare, &mut entry.replies);
+        let Entry { session, input, .. } = entry;
         let desk = &mut self.desk;
         let start = replies.text_len();
         let step = match item {
@@ -538,11 +534,11 @@ impl Outbox for Outlet<'_> {
         if entry.session.id() != to.session {
             return;
         }
-        lend_buffer(&mut hall.spare, &mut entry.replies);
-        let start = entry.replies.text_len();
+        let replies = lend(&mut hall.spare, &mut entry.replies);
+        let start = replies.text_len();
         let ear = Ear {
             desk: &mut hall.desk,
-            replies: &mut entry.replies,
+            replies: &mut *replies,
             asks: &mut hall.asks,
             stats_due: &mut hall.stats_due,
         };
@@ -554,18 +550,18 @@ impl Outbox for Outlet<'_> {
             },
             ear,
         );
-        trace_reply(&mut hall.traces, to.session, start, &entry.replies);
+        trace_reply(&mut hall.traces, to.session, start, replies);
         hall.touch(to.session.slot());
         hall.update_moment(to.session);
     }
 }
 
-fn lend_buffer(spare: &mut Vec<Vec<u8>>, replies: &mut Replies) {
-    if !replies.has_buffer()
-        && let Some(buffer) = spare.pop()
-    {
-        replies.put_buffer(buffer);
-    }
+#[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
+fn lend<'a>(
+    spare: &mut Vec<Box<Replies>>,
+    replies: &'a mut Option<Box<Replies>>,
+) -> &'a mut Replies {
+    replies.get_or_insert_with(|| spare.pop().unwrap_or_default())
 }
 
 fn trace_reply(traces: &mut Option<Vec<Trace>>, id: SessionId, start: usize, replies: &Replies) {
