@@ -10,7 +10,8 @@ use crate::engine::stats::JournalStats;
 /// Takes what the engine says. The event borrows from the engine, so that a body is copied at most
 /// once, to where it leaves the process.
 pub trait Outbox {
-    /// `event` is for the session of `to`, about its ask `to.seq`; announcements have [`Seq::NONE`](crate::base::ids::Seq::NONE).
+    /// `event` is for the session of `to`, about its ask `to.seq`; announcements have
+    /// [`Seq::NONE`](crate::base::ids::Seq::NONE).
     fn emit(&mut self, to: Caller, event: Event<'_>);
 }
 
