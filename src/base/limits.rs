@@ -45,8 +45,8 @@ pub const REPLY_BACKLOG_BYTES_MAX: usize = 64 * 1024;
 /// Bytes that are read from one conn in one turn.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of pipelined input held for a session whose reserve waits; what exceeds it stays in the
-/// kernel.
+/// Bytes of pipelined input held for a session whose reserve waits. One read may pass it; the rest
+/// stays in the kernel.
 pub const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
 
 const _: () = assert!(

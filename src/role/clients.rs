@@ -41,6 +41,9 @@ pub struct Clients<S> {
     closed_count: usize,
 }
 
+/// The target of this module's log lines.
+const LOG: &str = "clients";
+
 impl<S: Shards> Clients<S> {
     /// No clients yet. `first_key` and all keys above it are used with the poller.
     #[must_use]
@@ -69,13 +72,10 @@ impl<S: Shards> Clients<S> {
         let session = self.sessions.open(now);
         let slot = session.slot() as usize;
         if let Err(error) = poller.watch(stream.as_fd(), self.first_key + slot, Interest::READ) {
-            log::warn!(
-                "cannot watch connection peer={} error={error}",
-                stream.peer()
-            );
+            log::warn!(target: LOG, "cannot watch connection peer={} error={error}", stream.peer());
             return self.sessions.close(now, session);
         }
-        log::debug!("connection opened peer={}", stream.peer());
+        log::debug!(target: LOG, "connection opened peer={}", stream.peer());
         self.tracer.accepted(&stream);
         if self.conns.len() <= slot {
             self.conns.resize_with(slot + 1, || None);
@@ -106,7 +106,7 @@ impl<S: Shards> Clients<S> {
         }
         if conn.interest.readable && ready.readable {
             if let Err(error) = self.read(now, slot) {
-                log::debug!("connection lost error={error}");
+                log::debug!(target: LOG, "connection lost error={error}");
                 self.close(now, session, poller);
             }
         } else if ready.hangup {
@@ -262,7 +262,7 @@ impl<S: Shards> Clients<S> {
         if let Some(replies) = self.sessions.replies(session)
             && let Err(error) = conn.send(replies)
         {
-            log::debug!("connection lost error={error}");
+            log::debug!(target: LOG, "connection lost error={error}");
             return self.close(now, session, poller);
         }
         if conn.is_full {
@@ -294,7 +294,7 @@ impl<S: Shards> Clients<S> {
         match poller.change(conn.stream.as_fd(), key, wanted) {
             Ok(()) => conn.interest = wanted,
             Err(error) => {
-                log::warn!("cannot watch connection error={error}");
+                log::warn!(target: LOG, "cannot watch connection error={error}");
                 self.close(now, session, poller);
             }
         }
@@ -310,7 +310,7 @@ impl<S: Shards> Clients<S> {
         };
         self.tracer.closed(&conn.stream);
         if let Err(error) = poller.forget(conn.stream.as_fd()) {
-            log::warn!("cannot forget connection error={error}");
+            log::warn!(target: LOG, "cannot forget connection error={error}");
         }
         self.closed_count += 1;
         drop(conn);
