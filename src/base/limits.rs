@@ -34,6 +34,11 @@ pub const OFFER_SECS_MAX: u32 = 1;
 /// are read straight into memory of their own.
 pub const BODY_GATHER_LEN_MAX: usize = 16 * 1024;
 
+/// Bodies of up to this many bytes get their memory at once when they begin to arrive. It costs
+/// address space, and pages only as they are filled, and saves moving what has arrived. Of a
+/// larger body no more than about twice what has arrived is allocated.
+pub const BODY_RESERVE_LEN_MAX: usize = 2 << 20;
+
 /// Bodies of up to this many bytes are copied into a reply; larger ones are shared with the store.
 /// Below it a copy costs less than the bookkeeping of one more piece in a gathered write.
 pub const BODY_COPY_LEN_MAX: usize = 2 * 1024;

@@ -10,7 +10,9 @@ use std::collections::TryReserveError;
 use std::mem;
 
 use crate::base::body::Body;
-use crate::base::limits::{BODY_GATHER_LEN_MAX, BODY_LEN_MAX_CEILING, LINE_LEN_MAX};
+use crate::base::limits::{
+    BODY_GATHER_LEN_MAX, BODY_LEN_MAX_CEILING, BODY_RESERVE_LEN_MAX, LINE_LEN_MAX,
+};
 use crate::proto::http::is_http;
 use crate::proto::line::{CRLF, find_end};
 
@@ -190,14 +192,14 @@ impl Collected {
         self.whole_len - self.bytes.len()
     }
 
-    /// Makes room for `more` bytes. The announced size is allocated only once half of it is needed,
-    /// and then exactly.
+    /// Makes room for `more` bytes. The announced size is allocated at once if it is moderate, else
+    /// only once half of it is needed, and in both cases exactly.
     fn make_room(&mut self, more: usize) -> Result<(), TryReserveError> {
         let needed = self.bytes.len() + more;
         if needed <= self.bytes.capacity() {
             return Ok(());
         }
-        let capacity = self.whole_len.min(2 * needed);
+        let capacity = self.whole_len.min(BODY_RESERVE_LEN_MAX.max(2 * needed));
         self.bytes.try_reserve_exact(capacity - self.bytes.len())
     }
 
