@@ -13,7 +13,7 @@ use crate::proto::yaml::Yaml;
 use crate::session::reply::Replies;
 use crate::session::reserve::{Outcome, Verdict, answer_stale};
 use crate::session::stats::{Counts, ProcessStats, write_job_stats, write_stats, write_tube_stats};
-use crate::session::{Barrier, Desk, FollowUp, Heard, Session};
+use crate::session::{Barrier, Desk, FollowUp, Heard, OPENING, Session};
 
 /// What an event may touch besides its session.
 pub(crate) struct Ear<'a> {
@@ -29,6 +29,8 @@ impl Session {
     /// Takes an event.
     pub(crate) fn hear(&mut self, heard: Heard<'_>, ear: Ear<'_>) {
         match *heard.event {
+            // Its client did not ask for these, and may be waiting for something else by now.
+            Event::Using | Event::Watching if heard.seq == OPENING => {}
             Event::Expired { id } => self.drop_reservation(id),
             Event::Using => self.on_using(ear),
             Event::Watching => self.on_watching(ear),
@@ -229,8 +231,7 @@ impl Session {
         self.barrier = Barrier::None;
     }
 
-    /// The barrier that has just been answered. None for the references that a session is opened
-    /// with, which its client did not ask for.
+    /// The barrier that has just been answered.
     fn take_barrier(&mut self) -> Option<Barrier> {
         self.is_at_barrier()
             .then(|| std::mem::replace(&mut self.barrier, Barrier::None))

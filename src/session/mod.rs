@@ -72,6 +72,9 @@ enum Barrier {
     Tubes(Box<Gathering<Names>>),
 }
 
+/// Number of the asks that a session is opened with. Nobody is told their answers.
+const OPENING: Seq = Seq(0);
+
 /// A put line that was accepted.
 #[derive(Clone, Copy, Debug)]
 struct PutLine {

@@ -23,7 +23,7 @@ use crate::session::input::{Input, Item, Skip};
 use crate::session::reply::Replies;
 use crate::session::shards::{ShardMap, Shards};
 use crate::session::stats::{Counts, ProcessStats};
-use crate::session::{Desk, FollowUp, Heard, Session, Step};
+use crate::session::{Desk, FollowUp, Heard, OPENING, Session, Step};
 
 /// See the module's description.
 pub struct Sessions<S> {
@@ -418,9 +418,6 @@ impl<S> Sessions<S> {
             .unwrap_or_default()
     }
 }
-
-/// Number of the asks that a session is opened with. Nobody is told their answers.
-const OPENING: Seq = Seq(0);
 
 impl Hall {
     fn entry(&mut self, id: SessionId) -> Option<&mut Entry> {
