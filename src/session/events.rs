@@ -36,8 +36,8 @@ impl Session {
             Event::Watching => self.on_watching(ear),
             Event::Ignored => self.on_ignored(ear),
             Event::Reserved { id, deadline, body } => {
-                self.on_reserved(id, deadline, ear.desk);
                 ear.replies.reserved(id, body);
+                self.on_reserved(id, deadline, ear);
             }
             Event::NoJob | Event::Offered { .. } | Event::Gone | Event::Cancelled => {
                 self.on_reserving(heard, ear);
@@ -80,7 +80,6 @@ impl Session {
 
     /// The answer to an ask of one shard.
     fn on_answer(&mut self, event: &Event<'_>, replies: &mut Replies) {
-        self.outstanding -= 1;
         match *event {
             Event::Inserted { id } => reply::write_inserted(replies.text(), id),
             Event::Draining => replies.line(reply::DRAINING),
@@ -101,16 +100,27 @@ impl Session {
             Event::TubeStats(ref stats) => write_tube_stats(replies.text(), stats),
             _ => debug_assert!(false, "{event:?} is no answer to an ask of one shard"),
         }
+        self.count_answer(replies);
     }
 
     /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
-    fn on_reserved(&mut self, id: JobId, deadline: Nanos, desk: &mut Desk) {
+    fn on_reserved(&mut self, id: JobId, deadline: Nanos, ear: Ear<'_>) {
         self.hold(id, deadline);
-        if self.is_at_barrier() {
-            self.end_reserving(desk);
+        if matches!(self.barrier, Barrier::Reserving { .. }) {
+            self.end_reserving(ear.desk);
         } else {
-            self.outstanding -= 1;
-            self.become_worker(desk);
+            self.become_worker(ear.desk);
+            self.count_answer(ear.replies);
+        }
+    }
+
+    /// One of the asks of one shard has been answered. If it was the last, what was refused
+    /// meanwhile is in turn.
+    fn count_answer(&mut self, replies: &mut Replies) {
+        self.outstanding -= 1;
+        if let (0, Barrier::Refusing(line)) = (self.outstanding, &self.barrier) {
+            replies.line(line);
+            self.barrier = Barrier::None;
         }
     }
 

@@ -70,6 +70,8 @@ enum Barrier {
     },
     Stats(Box<Gathering<Sum>>),
     Tubes(Box<Gathering<Names>>),
+    /// This is to be answered to something that came to nothing, once all before it is answered.
+    Refusing(&'static [u8]),
 }
 
 /// Number of the asks that a session is opened with. Nobody is told their answers.
