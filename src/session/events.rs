@@ -154,6 +154,10 @@ impl Session {
                     let (to, op) = reserving.again(seq);
                     ask(seq, to, op);
                 }
+                // A client that is gone does not wait, and nothing will end this wait later.
+                if self.input_ended {
+                    self.give_up(Outcome::TimedOut, ear.asks);
+                }
             }
             Verdict::Over(outcome) => {
                 self.end_reserving(ear.desk);
