@@ -19,9 +19,7 @@ pub(super) struct Client {
     pub(super) watches: OrdSet<Watch>,
     /// Reserved jobs, in the order of reservation.
     pub(super) reserved: List,
-    pub(super) wait: Option<Wait>,
-    /// Slot of the job that is on offer to it.
-    pub(super) offer: Option<u32>,
+    pub(super) reserve: Reserve,
 }
 
 /// A watched tube.
@@ -30,6 +28,21 @@ pub(super) struct Watch {
     pub(super) tube: u32,
     /// Index among the tube's waiters. Meaningless while the client does not wait.
     pub(super) waiter: u32,
+}
+
+/// How far the latest reserve has come, if it is not over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reserve {
+    None,
+    /// It has found nothing yet.
+    Waiting(Wait),
+    /// A job is kept for it.
+    Offered {
+        /// The ask that it was offered to: what is said to an earlier offer is not meant for it.
+        seq: Seq,
+        /// Slot of the job.
+        job: u32,
+    },
 }
 
 /// A reserve that has found nothing yet.
@@ -46,8 +59,7 @@ impl Client {
             using: None,
             watches: OrdSet::default(),
             reserved: List::default(),
-            wait: None,
-            offer: None,
+            reserve: Reserve::None,
         }
     }
 
@@ -56,6 +68,22 @@ impl Client {
         Caller {
             session: self.session,
             seq,
+        }
+    }
+
+    /// The reserve that has found nothing yet, if there is one.
+    pub(super) fn wait(&self) -> Option<Wait> {
+        match self.reserve {
+            Reserve::Waiting(wait) => Some(wait),
+            Reserve::None | Reserve::Offered { .. } => None,
+        }
+    }
+
+    /// Slot of the job that is kept for the client, if one is.
+    pub(super) fn offer(&self) -> Option<u32> {
+        match self.reserve {
+            Reserve::Offered { job, .. } => Some(job),
+            Reserve::None | Reserve::Waiting(_) => None,
         }
     }
 

@@ -62,7 +62,7 @@ impl Engine {
                 }
                 JobState::Offered { to } => {
                     held += 1;
-                    assert_eq!(self.clients[to].offer, Some(slot));
+                    assert_eq!(self.clients[to].offer(), Some(slot));
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Engine {
             for (waiter, index) in tube.waiters().iter().zip(0u32..) {
                 let client = &self.clients[waiter.client];
                 let watch = client.watches.as_slice()[waiter.watch as usize];
-                assert!(client.wait.is_some() && watch.tube == slot && watch.waiter == index);
+                assert!(client.wait().is_some() && watch.tube == slot && watch.waiter == index);
             }
             assert_eq!(self.tubes.find(tube.name.as_name()), Some(slot));
         }
@@ -136,7 +136,7 @@ impl Engine {
                 let waiters = self.tubes[watch.tube].waiters();
                 waiters.iter().any(|waiter| waiter.client == slot)
             });
-            let expected = if client.wait.is_some() {
+            let expected = if client.wait().is_some() {
                 client.watches.len()
             } else {
                 0

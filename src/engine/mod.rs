@@ -275,10 +275,7 @@ impl Engine {
             return;
         };
         self.end_wait(client);
-        if let Some(job) = self.clients[client].offer {
-            self.make_ready(job);
-            self.serve(now, self.jobs[job].tube, host);
-        }
+        self.end_offer(now, client, host);
         while let Some(job) = self.clients[client].reserved.front() {
             self.make_ready(job);
             self.serve(now, self.jobs[job].tube, host);

@@ -1,9 +1,10 @@
 //! The moves that every command is made of: a job leaves the place of its state and enters that of
 //! another. Here and nowhere else are heaps, lists and gauges kept in step with the state.
 
-use crate::base::ids::Pri;
+use crate::base::ids::{Pri, Seq};
 use crate::base::time::Nanos;
 use crate::engine::Engine;
+use crate::engine::client::Reserve;
 use crate::engine::job::{DueKey, JobState, ReadyKey};
 
 impl Engine {
@@ -33,10 +34,11 @@ impl Engine {
         self.enter(job, JobState::Reserved { by });
     }
 
-    /// The job is kept for the client until `deadline`.
-    pub(super) fn make_offered(&mut self, job: u32, to: u32, deadline: Nanos) {
+    /// The job is kept for the client, which has asked under `seq`, until `deadline`.
+    pub(super) fn make_offered(&mut self, job: u32, to: u32, seq: Seq, deadline: Nanos) {
         self.leave(job);
         self.jobs[job].record.deadline = deadline;
+        self.clients[to].reserve = Reserve::Offered { seq, job };
         self.enter(job, JobState::Offered { to });
     }
 
@@ -96,8 +98,7 @@ impl Engine {
                 self.held
                     .push(DueKey::of(&record), job, |slot, at| jobs.place(slot, at));
             }
-            JobState::Offered { to } => {
-                self.clients[to].offer = Some(job);
+            JobState::Offered { .. } => {
                 self.held
                     .push(DueKey::of(&record), job, |slot, at| jobs.place(slot, at));
             }
@@ -128,7 +129,7 @@ impl Engine {
                 self.held.remove(position, |slot, at| jobs.place(slot, at));
             }
             JobState::Offered { to } => {
-                self.clients[to].offer = None;
+                self.clients[to].reserve = Reserve::None;
                 self.held.remove(position, |slot, at| jobs.place(slot, at));
             }
         }

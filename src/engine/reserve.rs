@@ -3,7 +3,7 @@
 use crate::base::ids::JobId;
 use crate::base::limits::OFFER_SECS_MAX;
 use crate::base::time::{Nanos, Secs};
-use crate::engine::client::Wait;
+use crate::engine::client::{Reserve, Wait};
 use crate::engine::event::Event;
 use crate::engine::host::Host;
 use crate::engine::job::JobState;
@@ -20,7 +20,9 @@ impl Engine {
         wait: bool,
         host: &mut impl Host,
     ) {
+        // What the session has not answered yet, or its answer is still under way.
         self.end_wait(by.client);
+        self.end_offer(now, by.client, host);
         match self.best_watched(by.client) {
             Some(job) => {
                 let tube = self.jobs[job].tube;
@@ -93,7 +95,8 @@ impl Engine {
 
     /// Takes the client off the waiters of all its tubes, if it waits.
     pub(super) fn end_wait(&mut self, client: u32) -> Option<Wait> {
-        let wait = self.clients[client].wait.take()?;
+        let wait = self.clients[client].wait()?;
+        self.clients[client].reserve = Reserve::None;
         for index in 0..self.clients[client].watches.len() {
             let watch = self.clients[client].watches.as_slice()[index];
             if let Some(moved) = self.tubes[watch.tube].remove_waiter(watch.waiter) {
@@ -102,6 +105,14 @@ impl Engine {
             }
         }
         Some(wait)
+    }
+
+    /// Gives the job that is kept for the client back, if one is.
+    pub(super) fn end_offer(&mut self, now: Nanos, client: u32, host: &mut impl Host) {
+        if let Some(job) = self.clients[client].offer() {
+            self.make_ready(job);
+            self.serve(now, self.jobs[job].tube, host);
+        }
     }
 
     fn start_wait(&mut self, client: u32, wait: Wait) {
@@ -116,7 +127,7 @@ impl Engine {
                 watch: index,
             });
         }
-        self.clients[client].wait = Some(wait);
+        self.clients[client].reserve = Reserve::Waiting(wait);
     }
 
     /// The most urgent ready job of the tubes that the client watches and that are not paused.
@@ -146,7 +157,8 @@ impl Engine {
                 host.emit(by.from, event);
             }
             Style::Offer => {
-                self.make_offered(job, by.client, now.after(Secs(OFFER_SECS_MAX)));
+                let deadline = now.after(Secs(OFFER_SECS_MAX));
+                self.make_offered(job, by.client, by.from.seq, deadline);
                 let record = &self.jobs[job].record;
                 let (id, pri, created_at) = (record.id, record.pri, record.created_at);
                 host.emit(
@@ -161,9 +173,14 @@ impl Engine {
         }
     }
 
+    /// The job, if it is the one that is kept for this very ask.
     fn offered(&self, by: By, id: JobId) -> Option<u32> {
-        let job = self.clients[by.client].offer?;
-        (self.jobs[job].record.id == id).then_some(job)
+        match self.clients[by.client].reserve {
+            Reserve::Offered { seq, job } if seq == by.from.seq => {
+                (self.jobs[job].record.id == id).then_some(job)
+            }
+            Reserve::Offered { .. } | Reserve::Waiting(_) | Reserve::None => None,
+        }
     }
 
     /// Anything but a job that somebody has or is about to have.

@@ -149,7 +149,7 @@ impl Session {
         if http {
             self.closing = true;
         } else {
-            replies.line(reply::BAD_FORMAT);
+            self.refuse_in_turn(reply::BAD_FORMAT, replies);
         }
         Step::Done
     }
@@ -197,10 +197,19 @@ impl Session {
     }
 
     /// The body of the put did not come to anything.
-    pub(crate) fn fail_put(&mut self, line: &[u8], replies: &mut Replies) -> Step<'static> {
+    pub(crate) fn fail_put(&mut self, line: &'static [u8], replies: &mut Replies) -> Step<'static> {
         self.pending = Pending::Nothing;
-        replies.line(line);
+        self.refuse_in_turn(line, replies);
         Step::Done
+    }
+
+    /// Answers what was cut off the input before anybody asked whether its turn had come.
+    fn refuse_in_turn(&mut self, line: &'static [u8], replies: &mut Replies) {
+        if self.outstanding == 0 {
+            replies.line(line);
+        } else {
+            self.pending = Pending::Refusing(line);
+        }
     }
 
     fn begin_put(&mut self, put: PutArguments, room: Room<'_>) -> Step<'static> {

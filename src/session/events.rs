@@ -36,8 +36,8 @@ impl Session {
             Event::Watching => self.on_watching(ear),
             Event::Ignored => self.on_ignored(ear),
             Event::Reserved { id, deadline, body } => {
-                self.on_reserved(id, deadline, ear.desk);
                 ear.replies.reserved(id, body);
+                self.on_reserved(id, deadline, ear);
             }
             Event::NoJob | Event::Offered { .. } | Event::Gone | Event::Cancelled => {
                 self.on_reserving(heard, ear);
@@ -80,7 +80,6 @@ impl Session {
 
     /// The answer to an ask of one shard.
     fn on_answer(&mut self, event: &Event<'_>, ear: Ear<'_>) {
-        self.outstanding -= 1;
         let Ear { desk, replies, .. } = ear;
         match *event {
             Event::Inserted { id } => reply::write_inserted(replies.text(), id),
@@ -111,16 +110,27 @@ impl Session {
             Event::TubeStats(ref stats) => write_tube_stats(replies.text(), stats),
             _ => debug_assert!(false, "{event:?} is no answer to an ask of one shard"),
         }
+        self.count_answer(replies);
     }
 
     /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
-    fn on_reserved(&mut self, id: JobId, deadline: Nanos, desk: &mut Desk) {
-        self.hold(id, deadline, desk);
-        if self.is_at_barrier() {
-            self.end_reserving(desk);
+    fn on_reserved(&mut self, id: JobId, deadline: Nanos, ear: Ear<'_>) {
+        self.hold(id, deadline, ear.desk);
+        if matches!(self.pending, Pending::Reserving { .. }) {
+            self.end_reserving(ear.desk);
         } else {
-            self.outstanding -= 1;
-            self.become_worker(desk);
+            self.become_worker(ear.desk);
+            self.count_answer(ear.replies);
+        }
+    }
+
+    /// One of the asks of one shard has been answered. If it was the last, what was refused
+    /// meanwhile is in turn.
+    fn count_answer(&mut self, replies: &mut Replies) {
+        self.outstanding -= 1;
+        if let (0, Pending::Refusing(line)) = (self.outstanding, &self.pending) {
+            replies.line(line);
+            self.pending = Pending::Nothing;
         }
     }
 
@@ -153,6 +163,10 @@ impl Session {
                 if let Pending::Reserving { reserving, .. } = &mut self.pending {
                     let (to, op) = reserving.again(seq);
                     ask(seq, to, op);
+                }
+                // A client that is gone does not wait, and nothing will end this wait later.
+                if self.input_ended {
+                    self.give_up(Outcome::TimedOut, ear.asks);
                 }
             }
             Verdict::Over(outcome) => {

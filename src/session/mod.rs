@@ -69,6 +69,8 @@ enum Pending {
     },
     Stats(Box<Gathering<Sum>>),
     Tubes(Box<Gathering<Names>>),
+    /// This is to be answered to something that came to nothing, once all before it is answered.
+    Refusing(&'static [u8]),
 }
 
 /// A put line that was accepted.
@@ -225,21 +227,26 @@ impl Session {
     }
 
     /// [`Session::moment`] has come: the wait is given up. If both of its reasons have, the
-    /// deadline is the one that the client hears of.
+    /// deadline is the one that the client hears of. If it has come too late for a warning, the
+    /// wait goes on.
     pub(crate) fn on_moment(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
-        let outcome = if self.is_within_margin(now) {
-            Outcome::DeadlineSoon
-        } else {
-            Outcome::TimedOut
-        };
-        self.give_up(outcome, asks);
+        if self.is_within_margin(now) {
+            self.give_up(Outcome::DeadlineSoon, asks);
+        } else if self.moment().is_some_and(|moment| moment <= now) {
+            self.give_up(Outcome::TimedOut, asks);
+        }
     }
 
     /// The client sends nothing more. What it has sent is still obeyed, but it does not wait for
     /// jobs (K12).
     pub(crate) fn on_input_end(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
         self.input_ended = true;
-        self.on_moment(now, asks);
+        let outcome = if self.is_within_margin(now) {
+            Outcome::DeadlineSoon
+        } else {
+            Outcome::TimedOut
+        };
+        self.give_up(outcome, asks);
     }
 
     /// Takes the session out of the counts of those that are open.
@@ -268,7 +275,12 @@ impl Session {
         }
     }
 
-    fn is_within_margin(&self, now: Nanos) -> bool {
+    /// Whether the client has to be warned of a deadline. One that has passed is none any more,
+    /// also if the shard has not announced the end yet (R3.12).
+    fn is_within_margin(&mut self, now: Nanos) -> bool {
+        if let Some(reservations) = &mut self.reservations {
+            reservations.forget_ended(now);
+        }
         self.margin_start().is_some_and(|start| start <= now)
     }
 

@@ -46,7 +46,21 @@ impl Reservations {
 
     /// The job is not held any more, if it was.
     pub(super) fn forget(&mut self, id: JobId) {
-        let Some(index) = self.index(id) else { return };
+        if let Some(index) = self.index(id) {
+            self.remove(index);
+        }
+    }
+
+    /// Forgets the jobs whose deadline has come by `now`.
+    pub(super) fn forget_ended(&mut self, now: Nanos) {
+        while let Some(first) = self.deadlines.first()
+            && first.key <= now
+        {
+            self.remove(first.slot as usize);
+        }
+    }
+
+    fn remove(&mut self, index: usize) {
         let held = self.held.as_mut_slice();
         let position = held[index].position;
         self.deadlines.remove(position, place(held));
@@ -98,6 +112,13 @@ mod tests {
                 }
                 let nearest = reservations.nearest().map(|nearest| nearest.0);
                 prop_assert_eq!(nearest, model.values().min().copied());
+            }
+            for now in [20, 50] {
+                reservations.forget_ended(Nanos(now));
+                model.retain(|_, deadline| *deadline > now);
+                let nearest = reservations.nearest().map(|nearest| nearest.0);
+                prop_assert_eq!(nearest, model.values().min().copied());
+                prop_assert_eq!(reservations.held.len(), model.len());
             }
         }
     }

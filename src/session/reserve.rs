@@ -29,7 +29,7 @@ pub(super) struct Reserving {
     otherwise: Option<Outcome>,
     best: Option<Box<Offer>>,
     /// Whether it was to wait when it was started.
-    counted_as_waiting: bool,
+    was_to_wait: bool,
 }
 
 /// How a reserve without a job ends.
@@ -87,7 +87,7 @@ impl Reserving {
             phase: Phase::Asking,
             otherwise,
             best: None,
-            counted_as_waiting: otherwise.is_none(),
+            was_to_wait: otherwise.is_none(),
         };
         let style = if targets.len() == 1 {
             Style::Take
@@ -112,7 +112,7 @@ impl Reserving {
 
     /// Whether the client counts among those that wait.
     pub(super) fn waits(&self) -> bool {
-        self.counted_as_waiting
+        self.was_to_wait
     }
 
     /// Whether it may still be given up: the session waits, and no offer has been accepted.
@@ -169,7 +169,10 @@ impl Reserving {
             }
             Event::Gone => {
                 self.best = None;
-                return self.otherwise.map_or(Verdict::Again, Verdict::Over);
+                return match self.otherwise {
+                    Some(outcome) if self.was_to_wait => Verdict::Over(outcome),
+                    Some(_) | None => Verdict::Again,
+                };
             }
             // Answers that were overtaken: the session has accepted an offer or given up.
             _ => return Verdict::Undecided,
@@ -348,5 +351,13 @@ mod tests {
             story.event(1, Event::NoJob),
             Verdict::Over(Outcome::DeadlineSoon)
         );
+    }
+
+    #[test]
+    fn an_offer_that_is_gone_starts_a_new_round_unless_the_wait_was_given_up() {
+        let mut story = Story::of(2, Some(Outcome::TimedOut));
+        story.event(0, Event::NoJob);
+        story.event(1, offered(5, 0, 0));
+        assert_eq!(story.event(1, Event::Gone), Verdict::Again);
     }
 }

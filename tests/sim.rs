@@ -1,0 +1,105 @@
+//! Sessions and shards in a world of their own: one thread, a clock that is a number, links that
+//! deliver when a scheduler says so, everything from one seed. What sessions do over several shards
+//! is right if it is right in whatever order things happen.
+//!
+//! `SEED` runs one seed and tells what happens, `SEEDS` says how many are run, `STEPS` how long
+//! each is.
+
+#[path = "sim/client.rs"]
+mod client;
+#[path = "sim/command.rs"]
+mod command;
+#[path = "sim/link.rs"]
+mod link;
+#[path = "sim/owned.rs"]
+mod owned;
+#[path = "sim/quiet.rs"]
+mod quiet;
+#[path = "sim/random.rs"]
+mod random;
+#[path = "sim/reply.rs"]
+mod reply;
+#[path = "sim/truth.rs"]
+mod truth;
+#[path = "sim/twin.rs"]
+mod twin;
+#[path = "sim/world.rs"]
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::truth::Seen;
+
+/// Seeds of a normal run.
+const SEEDS: u64 = 256;
+
+/// Steps of each.
+const STEPS: u64 = 4_000;
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().expect("seeds and steps are numbers"))
+}
+
+/// Runs all seeds, or the one that is asked for.
+fn each_seed(test: &str, run: impl Fn(u64, u64, bool) -> Seen) -> Seen {
+    let steps = number("STEPS").unwrap_or(STEPS);
+    if let Some(seed) = number("SEED") {
+        return run(seed, steps, true);
+    }
+    let mut sum = Seen::new();
+    for seed in 0..number("SEEDS").unwrap_or(SEEDS) {
+        match catch_unwind(AssertUnwindSafe(|| run(seed, steps, false))) {
+            Ok(seen) => {
+                for (what, count) in seen {
+                    *sum.entry(what).or_default() += count;
+                }
+            }
+            Err(failure) => {
+                let command = format!("cargo test --test sim {test} -- --nocapture");
+                eprintln!("replay: SEED={seed} STEPS={steps} {command}");
+                resume_unwind(failure);
+            }
+        }
+    }
+    sum
+}
+
+/// What a run has to come across often, if it is to tell anything.
+const MATTERS: [&str; 8] = [
+    "cancelled",
+    "decline",
+    "deleted",
+    "expired",
+    "gone",
+    "no job",
+    "offered",
+    "reserve while offered",
+];
+
+// R3.5, R3.7, R3.11 to R3.13, R4.7, A3.4, A3.7, A4.2 to A4.6, S4.1 to S4.3
+#[test]
+fn sessions_keep_their_promises_over_any_shards() {
+    let seen = each_seed("sessions_keep_their_promises_over_any_shards", quiet::run);
+    if number("SEED")
+        .or(number("SEEDS"))
+        .or(number("STEPS"))
+        .is_none()
+    {
+        for what in MATTERS {
+            assert!(seen.contains_key(what), "no run has come to {what:?}");
+        }
+    }
+}
+
+// R3.5, A4.5: legacy is one shard in reach.
+#[test]
+fn one_shard_answers_alike_near_and_far() {
+    each_seed("one_shard_answers_alike_near_and_far", twin::run);
+}
+
+// Otherwise a failing seed could not be replayed.
+#[test]
+fn a_seed_says_all() {
+    assert_eq!(quiet::run(5, 900, false), quiet::run(5, 900, false));
+}

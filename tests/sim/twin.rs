@@ -1,0 +1,288 @@
+//! The same clients twice: with a shard that answers before a call returns, and with one at the end
+//! of a link that takes no time. With one shard in reach there is nothing to coordinate, so what
+//! the clients are answered is the same to the byte.
+
+use beanshard::base::ids::{Caller, JobId, SessionId, ShardId};
+use beanshard::base::time::Nanos;
+use beanshard::engine::Engine;
+use beanshard::engine::host::{Joined, NoJournal, Outbox};
+use beanshard::engine::op::Op;
+use beanshard::session::shards::{ShardMap, Shards};
+use beanshard::session::table::{Fed, Sessions, Settings};
+
+use crate::command::{Command, Role, Topics};
+use crate::link::{SimShards, engine_of, hasher};
+use crate::random::Random;
+use crate::truth::{Seen, Truth};
+use crate::world::process_stats;
+
+/// The one shard.
+const SHARD: ShardId = ShardId(0);
+
+const TUBES: [&str; 4] = ["default", "a", "b", "c"];
+
+const BODY_LEN_MAX: u32 = 3_000;
+
+const CLIENTS: usize = 6;
+
+/// A shard in the same process.
+struct Direct {
+    engine: Engine,
+}
+
+impl Shards for Direct {
+    fn attach(&mut self, _: ShardId, session: SessionId) {
+        self.engine.attach(session);
+    }
+
+    fn submit(
+        &mut self,
+        now: Nanos,
+        _: ShardId,
+        from: Caller,
+        op: Op<'_>,
+        outbox: &mut impl Outbox,
+    ) {
+        let host = &mut Joined {
+            outbox,
+            journal: &mut NoJournal,
+        };
+        let applied = self.engine.apply(now, from, op, host);
+        applied.expect("a session is attached before it asks");
+    }
+
+    fn detach(&mut self, now: Nanos, _: ShardId, session: SessionId, outbox: &mut impl Outbox) {
+        let host = &mut Joined {
+            outbox,
+            journal: &mut NoJournal,
+        };
+        self.engine.detach(now, session, host);
+    }
+
+    /// Ids are given when jobs arrive, as they are at the end of a link.
+    fn take_id(&mut self, _: ShardId, _: SessionId) -> Option<JobId> {
+        None
+    }
+}
+
+/// What it takes to let a table and its shard speak.
+trait Glue: Shards + Sized {
+    fn new(map: ShardMap) -> Self;
+    /// Delivers what is on its way.
+    fn pump(side: &mut Side<Self>, now: Nanos);
+    /// Lets the shard do what is due.
+    fn tick(side: &mut Side<Self>, now: Nanos);
+}
+
+impl Glue for Direct {
+    fn new(map: ShardMap) -> Direct {
+        Direct {
+            engine: engine_of(map, SHARD),
+        }
+    }
+
+    fn pump(_: &mut Side<Direct>, _: Nanos) {}
+
+    fn tick(side: &mut Side<Direct>, now: Nanos) {
+        side.table.tick_shard(now, SHARD, |shards, outbox| {
+            let host = &mut Joined {
+                outbox,
+                journal: &mut NoJournal,
+            };
+            shards.engine.tick(now, host);
+        });
+    }
+}
+
+impl Glue for SimShards {
+    fn new(map: ShardMap) -> SimShards {
+        SimShards::new(map)
+    }
+
+    fn pump(side: &mut Side<SimShards>, now: Nanos) {
+        while !side.table.shards.is_quiet() {
+            let link = &mut side.table.shards.links[0];
+            link.deliver(now, &mut side.truth);
+            while let Some((to, event)) = side.table.shards.links[0].events.pop_front() {
+                side.table.hear(now, SHARD, to, event.event());
+            }
+        }
+    }
+
+    fn tick(side: &mut Side<SimShards>, now: Nanos) {
+        side.table.shards.links[0].tick(now, &mut side.truth);
+    }
+}
+
+/// One of the two.
+struct Side<S> {
+    table: Sessions<S>,
+    clients: Vec<(SessionId, Vec<u8>)>,
+    truth: Truth,
+}
+
+impl<S: Glue> Side<S> {
+    fn new(now: Nanos) -> Side<S> {
+        let map = ShardMap::new(1);
+        let settings = Settings {
+            map,
+            body_len_max: BODY_LEN_MAX,
+            hasher: hasher(),
+            traced: false,
+        };
+        let mut side = Side {
+            table: Sessions::new(S::new(map), settings),
+            clients: Vec::new(),
+            truth: Truth::default(),
+        };
+        for _ in 0..CLIENTS {
+            let id = side.table.open(now);
+            side.clients.push((id, Vec::new()));
+        }
+        S::pump(&mut side, now);
+        side
+    }
+
+    /// Lets these bytes of a client arrive.
+    fn arrive(&mut self, now: Nanos, index: usize, bytes: &[u8]) {
+        self.clients[index].1.extend_from_slice(bytes);
+        while self.feed(now, index) {}
+        self.settle(now);
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        S::tick(self, now);
+        S::pump(self, now);
+        self.table.tick(now);
+        S::pump(self, now);
+        self.settle(now);
+    }
+
+    fn end_input(&mut self, now: Nanos, index: usize) {
+        self.table.end_input(now, self.clients[index].0);
+        S::pump(self, now);
+        self.settle(now);
+    }
+
+    /// Another client takes the place of this one.
+    fn replace(&mut self, now: Nanos, index: usize) {
+        self.table.close(now, self.clients[index].0);
+        S::pump(self, now);
+        self.clients[index] = (self.table.open(now), Vec::new());
+        S::pump(self, now);
+        self.settle(now);
+    }
+
+    /// What a client is answered.
+    fn read(&mut self, index: usize) -> Vec<u8> {
+        let Some(replies) = self.table.replies(self.clients[index].0) else {
+            return Vec::new();
+        };
+        let mut slices = [&[][..]; 64];
+        let filled = replies.slices(&mut slices);
+        let bytes = slices[..filled].concat();
+        replies.advance(bytes.len());
+        bytes
+    }
+
+    /// Lets everybody go on who can, one after another as far as each can.
+    fn settle(&mut self, now: Nanos) {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for index in 0..CLIENTS {
+                while self.feed(now, index) {
+                    goes_on = true;
+                }
+            }
+        }
+    }
+
+    /// Whether the session has taken something.
+    fn feed(&mut self, now: Nanos, index: usize) -> bool {
+        let (id, unfed) = &mut self.clients[index];
+        let mut bytes = &unfed[..];
+        let fed = self.table.feed(now, *id, &mut bytes);
+        let used = unfed.len() - bytes.len();
+        unfed.drain(..used);
+        if fed == Fed::Closing {
+            unfed.clear();
+        }
+        S::pump(self, now);
+        self.table.answer_stats(&process_stats());
+        used > 0
+    }
+}
+
+/// Runs both sides for `steps` steps.
+pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
+    let mut random = Random::new(seed);
+    let mut now = Nanos(1_000_000_000_000);
+    let mut near: Side<Direct> = Side::new(now);
+    let mut far: Side<SimShards> = Side::new(now);
+    let mut ids: Vec<u64> = Vec::new();
+    // A step here is a good many steps of the other test.
+    for _ in 0..steps / 10 {
+        let index = random.index(CLIENTS);
+        match random.below(40) {
+            0 => {
+                near.replace(now, index);
+                far.replace(now, index);
+            }
+            1 => {
+                near.end_input(now, index);
+                far.end_input(now, index);
+            }
+            2..12 => {
+                now.0 += random.below(700) * 1_000_000;
+                near.tick(now);
+                far.tick(now);
+            }
+            _ => {
+                let text = random_text(&mut random, &ids);
+                if verbose {
+                    eprintln!("c{index} < {}", text.escape_ascii());
+                }
+                near.arrive(now, index, &text);
+                far.arrive(now, index, &text);
+            }
+        }
+        for index in 0..CLIENTS {
+            let (direct, linked) = (near.read(index), far.read(index));
+            let shown = direct.escape_ascii();
+            if verbose && !direct.is_empty() {
+                eprintln!("c{index} > {shown}");
+            }
+            assert!(
+                direct == linked,
+                "c{index}: {shown} is answered as {}",
+                linked.escape_ascii()
+            );
+            let lines = direct.split(|&byte| byte == b'\n');
+            ids.extend(lines.filter_map(inserted));
+        }
+    }
+    far.truth.seen
+}
+
+/// One to three commands.
+fn random_text(random: &mut Random, ids: &[u64]) -> Vec<u8> {
+    let topics = Topics {
+        role: random.pick(&[Role::Any, Role::Producer]),
+        tubes: &TUBES,
+        own: &[],
+        all: ids,
+        body_len_max: BODY_LEN_MAX,
+        body_len_mean: 40,
+        is_full: false,
+    };
+    let count = 1 + random.below(3);
+    let commands = (0..count).map(|_| Command::random(random, &topics).text());
+    commands.flatten().collect()
+}
+
+/// The id in a line that says that a job was put.
+fn inserted(line: &[u8]) -> Option<u64> {
+    let id = line.strip_prefix(b"INSERTED ")?.strip_suffix(b"\r")?;
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
