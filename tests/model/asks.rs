@@ -114,6 +114,7 @@ impl Naive {
     /// whether it still waits.
     pub(super) fn reserve(&mut self, asked: &mut Asked<'_>, style: Style, wait: bool) {
         let id = asked.from.session;
+        self.end_offer(asked.now, id, asked.scribe);
         for tube in self.session(id).watches.clone() {
             self.tube(tube.as_name())
                 .expect("it is watched")
@@ -142,7 +143,7 @@ impl Naive {
 
     pub(super) fn accept(&mut self, asked: &mut Asked<'_>, id: JobId) {
         match self.find(id) {
-            Some(job) if self.jobs[job].state == State::Offered(asked.from.session) => {
+            Some(job) if self.jobs[job].state == asked.offer() => {
                 self.give(asked.now, job, asked.from, Style::Take, asked.scribe);
             }
             Some(_) | None => asked.say(Event::Gone),
@@ -150,8 +151,8 @@ impl Naive {
     }
 
     pub(super) fn decline(&mut self, asked: &mut Asked<'_>, id: JobId) {
-        let offered = State::Offered(asked.from.session);
-        if let Some(job) = self.find(id).filter(|&job| self.jobs[job].state == offered) {
+        let offer = asked.offer();
+        if let Some(job) = self.find(id).filter(|&job| self.jobs[job].state == offer) {
             self.change(job, State::Ready);
             self.serve(asked.now, asked.scribe);
         }
@@ -183,7 +184,7 @@ impl Naive {
     pub(super) fn delete(&mut self, asked: &mut Asked<'_>, id: JobId) {
         let is_anothers = |job: &Job| match job.state {
             State::Reserved(by) => by != asked.from.session,
-            State::Ready | State::Offered(_) | State::Delayed | State::Buried => false,
+            State::Ready | State::Offered(..) | State::Delayed | State::Buried => false,
         };
         match self.find(id) {
             Some(at) if !is_anothers(&self.jobs[at]) => {

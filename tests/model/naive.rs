@@ -73,7 +73,8 @@ struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
-    Offered(SessionId),
+    /// To the session, in answer to this ask.
+    Offered(SessionId, Seq),
     Reserved(SessionId),
     Delayed,
     Buried,
@@ -103,6 +104,11 @@ struct Asked<'s> {
 }
 
 impl Asked<'_> {
+    /// The state of a job that is on offer to this very ask.
+    fn offer(&self) -> State {
+        State::Offered(self.from.session, self.from.seq)
+    }
+
     fn say(&mut self, event: Event<'_>) {
         self.scribe.emit(self.from, event);
     }
@@ -126,11 +132,7 @@ impl Queue for Naive {
             return;
         }
         self.end_wait(id);
-        let is_offered = |job: &Job| job.state == State::Offered(id);
-        while let Some(job) = self.jobs.iter().position(is_offered) {
-            self.change(job, State::Ready);
-            self.serve(now, scribe);
-        }
+        self.end_offer(now, id, scribe);
         while let Some(job) = self.first(|job| job.state == State::Reserved(id), |job| job.since) {
             self.change(job, State::Ready);
             self.serve(now, scribe);
@@ -255,11 +257,27 @@ impl Naive {
         naive
     }
 
+    /// Takes back what is offered to the session, if something is.
+    pub(super) fn end_offer(&mut self, now: Nanos, id: SessionId, scribe: &mut Scribe) {
+        if let Some(job) = self.jobs.iter().position(|job| job.is_offered_to(id)) {
+            self.change(job, State::Ready);
+            self.serve(now, scribe);
+        }
+    }
+
+    /// The ask that something is on offer to.
+    pub(crate) fn offered_ask(&self, id: SessionId) -> Option<Seq> {
+        self.jobs.iter().find_map(|job| match job.state {
+            State::Offered(to, seq) if to == id => Some(seq),
+            _ => None,
+        })
+    }
+
     pub(crate) fn mood(&self, id: SessionId) -> Mood {
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else {
             return Mood::Absent;
         };
-        let has_offer = self.jobs.iter().any(|job| job.state == State::Offered(id));
+        let has_offer = self.jobs.iter().any(|job| job.is_offered_to(id));
         match session.wait {
             Some(_) => Mood::Waiting,
             None if has_offer => Mood::Offered,
@@ -281,8 +299,8 @@ impl Naive {
     pub(crate) fn ids(&self, among: Among, session: SessionId) -> Vec<JobId> {
         let jobs = self.jobs.iter().filter(|job| match among {
             Among::Held => job.state == State::Reserved(session),
-            Among::OnOffer => job.state == State::Offered(session),
-            Among::OnAnyOffer => matches!(job.state, State::Offered(_)),
+            Among::OnOffer => job.is_offered_to(session),
+            Among::OnAnyOffer => matches!(job.state, State::Offered(..)),
             Among::Parked => job.is_parked(),
             Among::All => true,
             Among::Nowhere => false,
@@ -319,7 +337,7 @@ impl Naive {
             pri: job.pri,
             delay: job.delay,
             state: match job.state {
-                State::Ready | State::Offered(_) | State::Reserved(_) => JobState::Ready,
+                State::Ready | State::Offered(..) | State::Reserved(_) => JobState::Ready,
                 State::Delayed => JobState::Delayed,
                 State::Buried => JobState::Buried,
             },
@@ -387,7 +405,7 @@ impl Naive {
                 scribe.emit(to, Event::Reserved { id, deadline, body });
             }
             Style::Offer => {
-                self.change(at, State::Offered(to.session));
+                self.change(at, State::Offered(to.session, to.seq));
                 let job = &mut self.jobs[at];
                 job.deadline = now.after(Secs(1));
                 let (id, pri, created_at) = (job.id, job.pri, job.created_at);
@@ -456,9 +474,13 @@ impl Naive {
 }
 
 impl Job {
+    fn is_offered_to(&self, session: SessionId) -> bool {
+        matches!(self.state, State::Offered(to, _) if to == session)
+    }
+
     /// Whether somebody has it or is about to.
     fn is_held(&self) -> bool {
-        matches!(self.state, State::Reserved(_) | State::Offered(_))
+        matches!(self.state, State::Reserved(_) | State::Offered(..))
     }
 
     fn is_parked(&self) -> bool {
@@ -476,7 +498,7 @@ impl Job {
             counts: self.counts,
             state: match self.state {
                 State::Ready => JobState::Ready,
-                State::Offered(_) => JobState::Offered { to: 0 },
+                State::Offered(..) => JobState::Offered { to: 0 },
                 State::Reserved(_) => JobState::Reserved { by: 0 },
                 State::Delayed => JobState::Delayed,
                 State::Buried => JobState::Buried,

@@ -281,7 +281,7 @@ impl World {
     }
 
     fn apply(&mut self, session: SessionId, op: Op<'_>, room: Option<u32>) -> Result<(), String> {
-        let from = self.next_caller(session);
+        let from = self.caller_of(session, &op);
         for scribe in [&mut self.engine_scribe, &mut self.naive_scribe] {
             scribe.room = room.unwrap_or(u32::MAX);
         }
@@ -298,6 +298,17 @@ impl World {
             return Err(format!("expected {naive:?}, got {engine:?}"));
         }
         said
+    }
+
+    /// What is said to an offer is said under the number of the ask that it answers, but now and
+    /// then under another, as if it had been overtaken.
+    fn caller_of(&mut self, session: SessionId, op: &Op<'_>) -> Caller {
+        let fresh = self.next_caller(session);
+        let about_offer = matches!(op, Op::Accept { .. } | Op::Decline { .. });
+        match self.naive.offered_ask(session) {
+            Some(seq) if about_offer && !fresh.seq.0.is_multiple_of(5) => Caller { session, seq },
+            _ => fresh,
+        }
     }
 
     fn next_caller(&mut self, session: SessionId) -> Caller {
@@ -338,6 +349,7 @@ impl World {
                     mood == Mood::Free && !self.naive.ids(Among::Held, session).is_empty()
                 })
                 .or_else(free),
+            Ask::Reserve { .. } if self.seq.is_multiple_of(4) => offered().or_else(free),
             Ask::Use(_)
             | Ask::Unuse
             | Ask::Watch(_)

@@ -24,7 +24,7 @@ impl Naive {
         };
         let left_secs = match job.state {
             State::Reserved(_) | State::Delayed => job.deadline.0 - asked.now.0,
-            State::Ready | State::Offered(_) | State::Buried => 0,
+            State::Ready | State::Offered(..) | State::Buried => 0,
         };
         asked.say(Event::JobStats(JobStats {
             id,
@@ -86,7 +86,7 @@ impl Naive {
                 .filter(|job| fits(job) && is_it(job))
                 .count() as u64
         };
-        let is_ready = |job: &Job| matches!(job.state, State::Ready | State::Offered(_));
+        let is_ready = |job: &Job| matches!(job.state, State::Ready | State::Offered(..));
         JobGauges {
             urgent: count(&|job| is_ready(job) && job.pri.0 < 1024),
             ready: count(&is_ready),
