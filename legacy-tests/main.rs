@@ -8,6 +8,8 @@
 //! Nearly all of a transcript's time is waiting, so far more of them run at once than there are
 //! cores; `--test-threads` overrides that.
 
+#[path = "../tests/server/calm.rs"]
+mod calm;
 #[allow(dead_code, reason = "other test binaries use the rest")]
 #[path = "../tests/server/fixture.rs"]
 mod fixture;
@@ -69,7 +71,7 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
 
 fn trial(name: String, script: &Script, target: &Target) -> Trial {
     let (script, target) = (script.clone(), target.clone());
-    Trial::test(name, move || Ok(play(&script, &target)?))
+    Trial::test(name, move || Ok(calm::in_calm(|| play(&script, &target))?))
 }
 
 /// Reads a transcript. Its first line must say what it proves.
