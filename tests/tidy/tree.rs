@@ -68,7 +68,7 @@ fn children(source: &Source) -> Vec<String> {
     for (code, line) in source.code.iter().zip(&source.lines) {
         if code.trim_start().starts_with("#[path") {
             let quoted = line.split('"').nth(1).unwrap_or("");
-            found.push(format!("{dir}/{quoted}"));
+            found.push(resolve(dir, quoted));
         }
         let Some(name) = mod_line(code) else { continue };
         for place in [dir.to_string(), format!("{dir}/{stem}")] {
@@ -77,6 +77,19 @@ fn children(source: &Source) -> Vec<String> {
         }
     }
     found
+}
+
+/// `file`, which may begin with `../`, as seen from `dir`.
+fn resolve(mut dir: &str, mut file: &str) -> String {
+    while let Some(rest) = file.strip_prefix("../") {
+        file = rest;
+        dir = dir.rsplit_once('/').map_or("", |(parent, _)| parent);
+    }
+    if dir.is_empty() {
+        file.to_string()
+    } else {
+        format!("{dir}/{file}")
+    }
 }
 
 /// `name` of a line `[pub...] mod name;`.
