@@ -47,8 +47,16 @@ impl Engine {
         host.emit(by.from, Event::Ignored);
     }
 
+    // Quirk: the original empties the list from the front, where each time the last one takes the
+    // place of the one that goes: so they go in this order, which `list-tubes` shows afterwards.
+    // Transcript: list-order-after-close.
     pub(super) fn unwatch_all(&mut self, client: u32) {
-        for watch in std::mem::take(&mut self.clients[client].watches).as_slice() {
+        let watches = std::mem::take(&mut self.clients[client].watches);
+        let Some((first, others)) = watches.as_slice().split_first() else {
+            return;
+        };
+        self.unwatch(first.tube);
+        for watch in others.iter().rev() {
             self.unwatch(watch.tube);
         }
     }
