@@ -42,7 +42,7 @@ use plan::Plan;
 /// Cases without waits in a normal run.
 const CASES: u32 = 250;
 /// Threads that play cases with waits, each its share.
-const TIMED_THREADS: u32 = 4;
+const TIMED_THREADS: u32 = 8;
 /// Of a hundred cases more than this may not be too slow to be compared.
 const TOO_SLOW_PERCENT_MAX: u32 = 20;
 

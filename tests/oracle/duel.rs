@@ -44,7 +44,7 @@ pub(crate) fn run(servers: &Servers, plan: &Plan) -> io::Result<Verdict> {
         if !duel.differences.is_empty() {
             break;
         }
-        if duel.phase_start.elapsed() > duel.phase_limit {
+        if duel.is_late() {
             return Ok(Verdict::TooSlow);
         }
     }
@@ -54,7 +54,7 @@ pub(crate) fn run(servers: &Servers, plan: &Plan) -> io::Result<Verdict> {
     if duel.differences.is_empty() {
         return Ok(Verdict::Alike(duel.record));
     }
-    if duel.phase_start.elapsed() > duel.phase_limit {
+    if duel.is_late() {
         return Ok(Verdict::TooSlow);
     }
     Ok(Verdict::Different(format!(
@@ -109,6 +109,10 @@ impl Duel {
             },
             is_timed,
         })
+    }
+
+    fn is_late(&self) -> bool {
+        self.phase_start.elapsed() > self.phase_limit
     }
 
     fn step(&mut self, step: &Step) -> io::Result<()> {
@@ -173,9 +177,12 @@ impl Duel {
 
     /// Lets what is due within a second happen.
     fn wait(&mut self) -> io::Result<()> {
-        self.rest(WAIT)?;
-        self.phase_start = Instant::now();
-        self.record.waited(WAIT.as_secs_f64());
+        let phase_start = self.phase_start + PHASE;
+        let time = phase_start.saturating_duration_since(Instant::now());
+        self.rest(time)?;
+        self.phase_start = phase_start;
+        self.record
+            .waited((time.as_secs_f64() * 1000.0).round() / 1000.0);
         self.settle_and_compare(None)
     }
 
@@ -326,11 +333,12 @@ fn shown(heard: &Heard) -> String {
 
 /// How long a case without waits may take: less than what is over in a second.
 const PHASE_LIMIT: Duration = Duration::from_millis(600);
-/// How long the steps from one wait to the next may take. What they begin is over in one second or
-/// in two: in the first or second wait from there, and never while steps are made.
+/// From the start of a case with waits to the end of its first wait, and from there to the end of
+/// its second. Steps are only made while the first [`TIMED_PHASE_LIMIT`] of a phase: then what they
+/// begin, and what follows from that, is over in some whole seconds, and nothing is while steps are
+/// made.
+const PHASE: Duration = Duration::from_millis(1450);
 const TIMED_PHASE_LIMIT: Duration = Duration::from_millis(350);
-/// Length of a wait: what is over in a second is over.
-const WAIT: Duration = Duration::from_millis(1200);
 /// From one step to the next in a case with waits.
 const SPACING: Duration = Duration::from_millis(20);
 /// How often clients are heard of meanwhile.

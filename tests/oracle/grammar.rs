@@ -15,6 +15,7 @@ pub(crate) struct Times {
     ttrs: &'static [u32],
     pauses: &'static [u32],
     timeouts: &'static [u32],
+    kicks: &'static [u32],
 }
 
 /// Of a case that takes no time: what is short is over at once or lasts longer than the case.
@@ -23,14 +24,17 @@ pub(crate) const UNTIMED: Times = Times {
     ttrs: &[100, 100, 100, 1000, 1, 0, u32::MAX],
     pauses: &[0, 0, 100, u32::MAX],
     timeouts: &[0, 0, 0, 100, 2_147_483_647],
+    kicks: &[0, 1, 1, 2, 10, u32::MAX],
 };
 
-/// Of a case with waits of a little more than a second.
+/// Of a case with waits of a little more than a second. No command makes several jobs ready, which
+/// would then run out at the same moment.
 pub(crate) const TIMED: Times = Times {
     delays: &[0, 0, 1, 1, 2, 100],
     ttrs: &[1, 1, 2, 2, 100],
     pauses: &[0, 1, 1, 2],
     timeouts: &[0, 1, 1, 2],
+    kicks: &[1],
 };
 
 const TUBES: &[&str] = &["default", "default", "a", "b", "c", "x-1", "$t/(n)+;._"];
@@ -47,7 +51,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// A case with a few waits.
+/// A case with two waits.
 pub(crate) fn timed_plan() -> impl Strategy<Value = Plan> {
     let client = 0..CLIENTS;
     let one = (client, command(TIMED)).prop_map(|(client, unit)| Step::Send {
@@ -55,7 +59,7 @@ pub(crate) fn timed_plan() -> impl Strategy<Value = Plan> {
         units: vec![unit],
     });
     let phase = vec(one, 3..11);
-    vec(phase, 2..4).prop_map(|phases| Plan {
+    vec(phase, 2).prop_map(|phases| Plan {
         body_len_max: None,
         steps: phases
             .into_iter()
@@ -166,7 +170,7 @@ fn well_formed(times: Times) -> BoxedStrategy<String> {
     let release = (id(), pri(), select(times.delays))
         .prop_map(|(id, pri, delay)| format!("release {id} {pri} {delay}"));
     let bury = (id(), pri()).prop_map(|(id, pri)| format!("bury {id} {pri}"));
-    let kick = select(&[0u32, 1, 1, 2, 10, u32::MAX][..]).prop_map(|n| format!("kick {n}"));
+    let kick = select(times.kicks).prop_map(|n| format!("kick {n}"));
     let pause =
         (tube(), select(times.pauses)).prop_map(|(tube, secs)| format!("pause-tube {tube} {secs}"));
     prop_oneof![
