@@ -120,14 +120,10 @@ impl Table {
             if found.has_ended || found.framer.is_closed {
                 return false;
             }
-            let is_read = found.fed == Fed::WantsMore;
             let bytes = match found.framer.missing() {
                 Missing::Nothing => return true,
                 Missing::Bytes(bytes) => bytes.to_vec(),
-                Missing::Body(len) if is_read || len <= CHUNK_LEN => {
-                    vec![b'x'; len.min(CHUNK_LEN) as usize]
-                }
-                // It would all have to be kept until the client is answered.
+                Missing::Body(len) if len <= MISSING_LEN_MAX => vec![b'x'; len as usize],
                 Missing::Body(_) => return false,
             };
             self.obey(&Op::Feed { client, bytes });
@@ -289,8 +285,8 @@ const WORDS: &str = "INSERTED BURIED EXPECTED_CRLF JOB_TOO_BIG DRAINING USING RE
      DEADLINE_SOON TIMED_OUT DELETED RELEASED TOUCHED KICKED FOUND NOT_FOUND WATCHING NOT_IGNORED \
      OK PAUSED UNKNOWN_COMMAND BAD_FORMAT";
 
-/// Bytes of a body that are sent at once at most.
-const CHUNK_LEN: u64 = 4 << 20;
+/// Missing bytes of a body that are sent. A body of gibibytes would take too long.
+const MISSING_LEN_MAX: u64 = 1 << 18;
 
 fn process() -> ProcessStats {
     ProcessStats {
