@@ -13,7 +13,8 @@ BIN = target/release/beanshard
 SERVER ?= $(abspath $(BIN)) --legacy
 ROUNDS ?= 3
 SECONDS ?= 1
-TARGET ?=
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= command session
 
 .PHONY: help build run check test legacy-test cases interop bench fuzz install clean
 
@@ -26,7 +27,7 @@ help:
 	@echo 'make cases        scripts of public bug reports against a live server'
 	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server'
 	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS))'
-	@echo 'make fuzz         one fuzz target for a while  (TARGET=name SECONDS=60)'
+	@echo 'make fuzz         the fuzz targets, each for a while  (FUZZ_SECONDS=$(FUZZ_SECONDS))'
 	@echo 'make install      binary, licence, README, systemd units  (PREFIX=$(PREFIX) DESTDIR=)'
 	@echo 'make clean        remove what was built'
 	@echo
@@ -63,12 +64,16 @@ bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
 	$(PYTHON) tools/compare.py --rounds $(ROUNDS) --seconds $(SECONDS) '$(SERVER)'
 
-# Needs cargo-fuzz and a nightly compiler.
+# RUSTC_BOOTSTRAP lets a stable compiler take the flags of the fuzzer; a nightly one needs no leave.
 fuzz:
-	@test -d fuzz || { echo 'there are no fuzz targets yet'; exit 1; }
-	@test -n '$(TARGET)' || { echo 'TARGET= is missing; the targets are:'; \
-	    $(CARGO) +nightly fuzz list; exit 1; }
-	$(CARGO) +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS)
+	@command -v cargo-fuzz >/dev/null && command -v c++ >/dev/null || { \
+	    echo 'make fuzz needs cargo-fuzz (cargo install --locked cargo-fuzz) and a C++ compiler'; exit 1; }
+	@for target in $(FUZZ_TARGETS); do \
+	    mkdir -p fuzz/corpus/$$target; \
+	    RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	        -dict=fuzz/protocol.dict -max_len=4096 -timeout=20 -max_total_time=$(FUZZ_SECONDS) \
+	        || exit 1; \
+	done
 
 install: build
 	install -D -m 755 $(BIN) $(BINDIR)/beanshard

@@ -146,8 +146,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn a_heap_is_a_sorted_set(steps in prop::collection::vec((0..4u8, any::<u32>()), 0..500)) {
             let mut heap = Heap::default();

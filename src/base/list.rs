@@ -133,6 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     impl Linked for Vec<Links> {
         fn links(&self, slot: u32) -> Links {
@@ -145,6 +146,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn a_list_keeps_the_order_of_arrival(
             steps in prop::collection::vec((any::<bool>(), 0..16u32), 0..200),

@@ -12,3 +12,12 @@ pub mod ordset;
 pub mod slab;
 pub mod slot;
 pub mod time;
+
+/// How properties are tested: the seed of a failure is kept beside the test's source, in a file
+/// that ends in `.regressions`.
+#[cfg(test)]
+pub(crate) fn property_config() -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, FileFailurePersistence};
+
+    Config::with_failure_persistence(FileFailurePersistence::WithSource("regressions"))
+}

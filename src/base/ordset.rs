@@ -115,8 +115,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn large_and_small_sets_find_alike(
             steps in prop::collection::vec((any::<bool>(), 0..24u64), 0..400),

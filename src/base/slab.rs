@@ -232,8 +232,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn a_slab_is_a_map_with_keys_of_its_own(
             steps in prop::collection::vec(any::<u16>(), 0..3000),

@@ -25,6 +25,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     #[test]
     fn a_line_ends_at_the_pair_and_nowhere_else() {
@@ -46,6 +47,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn the_first_pair_is_found(text in "[\r\nx]{0,300}") {
             let bytes = text.as_bytes();

@@ -75,6 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     #[test]
     fn spaces_then_digits_then_the_rest() {
@@ -140,6 +141,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn what_is_printed_is_read(number: u64, spaces in 0..5usize, rest in "([^0-9].*)?") {
             let text = format!("{:spaces$}{number}{rest}", "");

@@ -46,6 +46,15 @@ impl<J: Journal> Shard<J> {
     pub fn job_bytes(&self) -> usize {
         self.engine.job_bytes()
     }
+
+    /// Recounts everything.
+    ///
+    /// # Panics
+    /// If something is not as it must be.
+    #[cfg(any(test, debug_assertions))]
+    pub fn check_invariants(&self) {
+        self.engine.check_invariants();
+    }
 }
 
 /// A lone shard in the process of its sessions: an ask is a call, and it is the answer to every

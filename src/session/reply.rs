@@ -154,6 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     fn unsent(replies: &Replies) -> Vec<u8> {
         let mut slices = [&[][..]; 64];
@@ -162,6 +163,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn what_goes_out_is_what_was_answered(
             lens in prop::collection::vec(prop_oneof![0..9usize, 2040..2060usize], 0..12),

@@ -91,8 +91,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::property_config;
 
     proptest! {
+        #![proptest_config(property_config())]
+
         #[test]
         fn the_nearest_deadline_is_the_least(
             steps in prop::collection::vec((0..30u64, prop::option::of(0..100u64)), 0..300),

@@ -147,7 +147,13 @@ impl Server {
         )
     }
 
-    fn pid(&self) -> Pid {
+    /// Whether the server has not ended by itself.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id().cast_signed())
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::property_config;
 
 #[track_caller]
 fn check(line: &[u8], expected: Command<'_>) {
@@ -522,6 +523,8 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 }
 
 proptest! {
+    #![proptest_config(property_config())]
+
     #[test]
     fn a_printed_command_reads_as_itself(
         kind in any_kind(),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::property_config;
 
 /// An item that owns what it shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -389,6 +390,8 @@ fn a_stream() -> impl Strategy<Value = Part> {
 }
 
 proptest! {
+    #![proptest_config(property_config())]
+
     #[test]
     fn a_stream_is_the_same_however_it_is_cut(
         (stream, items) in a_stream(),
