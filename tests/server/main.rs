@@ -2,6 +2,14 @@
 
 #[allow(dead_code, reason = "other test binaries use the rest")]
 mod fixture;
+#[cfg(target_os = "linux")]
+mod measure;
+mod peer;
+mod program;
 #[allow(dead_code, reason = "other test binaries use the rest")]
 mod transcript;
+
+mod activation;
+mod command_line;
+mod listening;
 mod transcript_language;
