@@ -13,3 +13,4 @@ mod activation;
 mod command_line;
 mod listening;
 mod transcript_language;
+mod verbose;
