@@ -12,5 +12,10 @@ mod transcript;
 mod activation;
 mod command_line;
 mod listening;
+#[cfg(target_os = "linux")]
+mod process_1;
+#[cfg(target_os = "linux")]
+mod rights;
+mod signals;
 mod transcript_language;
 mod verbose;
