@@ -50,6 +50,10 @@ pub(super) struct Waiter {
     pub(super) watch: u32,
 }
 
+/// Waiters for whom a tube keeps memory when they are gone: workers that wait, are served and wait
+/// again are what a tube is for.
+const WAITERS_CAPACITY_KEPT: usize = 8;
+
 /// While it runs, the tube's jobs are not reserved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
@@ -99,8 +103,9 @@ impl Tube {
     /// Removes the waiter at `index`; returns the one that was moved there, if any.
     pub(super) fn remove_waiter(&mut self, index: u32) -> Option<Waiter> {
         self.waiters.swap_remove(index as usize);
-        if self.waiters.is_empty() {
-            self.waiters = Vec::new();
+        let kept = WAITERS_CAPACITY_KEPT.max(2 * self.waiters.len());
+        if self.waiters.capacity() > 2 * kept {
+            self.waiters.shrink_to(kept);
         }
         self.waiters.get(index as usize).copied()
     }

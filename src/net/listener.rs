@@ -136,6 +136,7 @@ pub enum AcceptError {
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
+    is_inherited: bool,
 }
 
 impl Listener {
@@ -203,7 +204,16 @@ impl Listener {
             &address,
             fd::set_close_on_exec(socket.as_fd(), true),
         )?;
-        Ok(Listener { socket })
+        Ok(Listener {
+            socket,
+            is_inherited: true,
+        })
+    }
+
+    /// Whether somebody else has made the socket.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        self.is_inherited
     }
 
     /// The next connection from the queue, non-blocking and with the listener's TCP options, or

@@ -34,8 +34,11 @@ impl Tracer {
         self.line(format_args!("pid {pid}"));
     }
 
-    /// Prints where the server listens.
+    /// Prints where the server listens, unless somebody else has seen to that.
     pub(super) fn bound(self, listener: &Listener) {
+        if listener.is_inherited() {
+            return;
+        }
         let (fd, address) = (listener.as_fd().as_raw_fd(), listener.local_address());
         self.line(format_args!("bind {fd} {address}"));
     }

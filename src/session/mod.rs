@@ -218,10 +218,12 @@ impl Session {
     /// When a wait has to be given up, if the session waits.
     pub(crate) fn moment(&self) -> Option<Nanos> {
         match &self.pending {
-            Pending::Reserving { reserving, until } if reserving.can_give_up() => Some(
-                self.margin_start()
-                    .map_or(*until, |start| start.min(*until)),
-            ),
+            Pending::Reserving { reserving, until } if reserving.can_give_up() => {
+                let moment = self
+                    .margin_start()
+                    .map_or(*until, |start| start.min(*until));
+                (moment < Nanos::MAX).then_some(moment)
+            }
             _ => None,
         }
     }

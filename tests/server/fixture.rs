@@ -35,8 +35,12 @@ pub(crate) enum Listen {
     Unix,
     /// Binds a Unix socket in the fixture's folder itself, by `-l unix:PATH`.
     UnixPath,
+    /// The same, and it is not waited for: it may as well end at once.
+    UnixPathUnasked,
     /// Binds a port that was free a moment ago itself, by `-l` and `-p`.
     Port,
+    /// Binds where its words say, with a `-V` among them, and is found by the line that it prints.
+    Printed,
 }
 
 /// Where clients find the server.
@@ -139,6 +143,16 @@ impl Server {
         Ok(())
     }
 
+    /// How the server has ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// The server's process, or what was started in its place to start it.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
     /// All that the server has printed so far, on both streams.
     pub(crate) fn output(&self) -> String {
         fs::read(self.dir.path().join(LOG)).map_or_else(
@@ -149,12 +163,7 @@ impl Server {
 
     /// Whether the server has not ended by itself.
     pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-
-    /// Its process id.
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_raw(self.child.id().cast_signed())
+        self.ended().is_none()
     }
 }
 
@@ -181,6 +190,11 @@ pub(crate) fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> boo
     }
 }
 
+/// Lets time pass.
+pub(crate) fn pass(time: Duration) {
+    wait_until(time, || false);
+}
+
 fn launch(words: &[String], listen: Listen, dir: &Path) -> io::Result<(Child, Endpoint)> {
     match listen {
         Listen::Tcp => {
@@ -204,7 +218,13 @@ fn launch(words: &[String], listen: Listen, dir: &Path) -> io::Result<(Child, En
             let own = ["-l".to_owned(), format!("unix:{}", path.display())];
             launch_and_ask(words, &own, Endpoint::Unix(path), dir)
         }
+        Listen::UnixPathUnasked => {
+            let path = dir.join(SOCKET);
+            let own = ["-l".to_owned(), format!("unix:{}", path.display())];
+            Ok((spawn_words(words, &own, dir)?, Endpoint::Unix(path)))
+        }
         Listen::Port => launch_on_port(words, dir),
+        Listen::Printed => launch_and_read(words, dir),
     }
 }
 
@@ -241,12 +261,7 @@ fn launch_and_ask(
     endpoint: Endpoint,
     dir: &Path,
 ) -> io::Result<(Child, Endpoint)> {
-    let (program, args) = words
-        .split_first()
-        .ok_or_else(|| io::Error::other("no program"))?;
-    let mut command = Command::new(program);
-    command.args(args).args(own).stdin(Stdio::null());
-    let mut child = spawn(&mut command, dir)?;
+    let mut child = spawn_words(words, own, dir)?;
     let mut ended = None;
     let ready = wait_until(START_LIMIT, || {
         ended = child.try_wait().ok().flatten();
@@ -261,6 +276,46 @@ fn launch_and_ask(
     Err(io::Error::other(format!(
         "{words:?} does not answer on {endpoint}: {ended:?}\n{log}"
     )))
+}
+
+/// Starts the server and waits until it has said where it listens, which comes after listening.
+fn launch_and_read(words: &[String], dir: &Path) -> io::Result<(Child, Endpoint)> {
+    let mut child = spawn_words(words, &[], dir)?;
+    let mut endpoint = None;
+    let log = || fs::read_to_string(dir.join(LOG)).unwrap_or_default();
+    wait_until(START_LIMIT, || {
+        endpoint = log().lines().find_map(printed_endpoint);
+        endpoint.is_some() || child.try_wait().ok().flatten().is_some()
+    });
+    match endpoint {
+        Some(endpoint) => Ok((child, endpoint)),
+        None => {
+            let _ = child.kill();
+            let status = child.wait()?;
+            let log = log();
+            Err(io::Error::other(format!(
+                "{words:?} does not listen: {status}\n{log}"
+            )))
+        }
+    }
+}
+
+/// The address of a line `bind <fd> <address>`.
+fn printed_endpoint(line: &str) -> Option<Endpoint> {
+    let (_, address) = line.strip_prefix("bind ")?.split_once(' ')?;
+    Some(match address.parse() {
+        Ok(address) => Endpoint::Tcp(address),
+        Err(_) => Endpoint::Unix(address.into()),
+    })
+}
+
+fn spawn_words(words: &[String], own: &[String], dir: &Path) -> io::Result<Child> {
+    let (program, args) = words
+        .split_first()
+        .ok_or_else(|| io::Error::other("no program"))?;
+    let mut command = Command::new(program);
+    command.args(args).args(own).stdin(Stdio::null());
+    spawn(&mut command, dir)
 }
 
 fn spawn(command: &mut Command, dir: &Path) -> io::Result<Child> {

@@ -112,7 +112,10 @@ fn start(socket: Socket, address: &SockAddr) -> Result<Listener, ListenError> {
     step("fcntl", address, socket.set_nonblocking(true))?;
     step("bind", address, socket.bind(address))?;
     step("listen", address, socket.listen(LISTEN_BACKLOG))?;
-    Ok(Listener { socket })
+    Ok(Listener {
+        socket,
+        is_inherited: false,
+    })
 }
 
 /// Names the step that failed, and on what.

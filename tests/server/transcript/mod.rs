@@ -32,7 +32,7 @@
 //!
 //! A transcript ends well only if no client has been told more than is written.
 
-mod client;
+pub(crate) mod client;
 mod play;
 mod script;
 mod text;
