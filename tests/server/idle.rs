@@ -42,21 +42,22 @@ fn slow_reader(server: &Server) -> Socket {
 fn timers_are_slept_for_and_not_polled_for() {
     let server = serve(&[]);
     let mut peer = Peer::of(&server);
-    let mut holders: Vec<Peer> = (0..50).map(|_| Peer::of(&server)).collect();
-    // 50 delays and 50 reservations, the ends of which are spread over a second.
+    let mut holders: Vec<Peer> = (0..100).map(|_| Peer::of(&server)).collect();
+    // 100 delays and 100 reservations, the ends of which are spread over a second.
     for holder in &mut holders {
-        peer.send("put 0 1 100 0\r\n\r\nput 0 0 1 0\r\n\r\n");
-        peer.line();
-        peer.line();
+        assert!(peer.ask("put 0 1 100 0\r\n").starts_with("INSERTED "));
+        pass(Duration::from_micros(4_500));
+        assert!(peer.ask("put 0 0 1 0\r\n").starts_with("INSERTED "));
         assert!(holder.ask("reserve").starts_with("RESERVED "));
         holder.body(0);
-        pass(Duration::from_millis(18));
+        pass(Duration::from_micros(4_500));
     }
     let before = cpu_time(&server);
     pass(Duration::from_millis(1_300));
     let used = cpu_time(&server) - before;
     assert!(peer.stat("job-timeouts").parse::<u32>().unwrap() > 0);
     assert_eq!(peer.stat("current-jobs-delayed"), "0");
+    eprintln!("timers: {used:?}");
     assert!(used <= Duration::from_millis(30), "{used:?}");
 }
 

@@ -86,14 +86,17 @@ fn clients_beyond_the_limit_wait_and_cost_nothing() {
     assert!((1..=4).contains(&pauses), "{pauses} lines in two pauses");
     assert_eq!(first.ask("list-tube-used"), "USING default");
 
-    // A place that becomes free is taken long before the pause is over.
+    // A place that becomes free is taken long before the pause is over. The first may be lucky:
+    // nobody knows how old the pause is that it ends.
     let mut quickest = Duration::MAX;
-    for _ in 0..4 {
+    for round in 0..4 {
         served.remove(0);
         let start = Instant::now();
         let mut next = waiting.remove(0);
         assert_eq!(next.line(), "USING default");
-        quickest = quickest.min(start.elapsed());
+        if round > 0 {
+            quickest = quickest.min(start.elapsed());
+        }
         served.push(next);
     }
     assert!(quickest < Duration::from_millis(250), "{quickest:?}");
