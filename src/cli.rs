@@ -282,8 +282,13 @@ impl Reader<'_> {
             Flag::NoCompact => self.warnings.push(Warning::Obsolete { flag: 'n' }),
             Flag::Legacy => config.mode = Mode::Legacy,
             Flag::Sharded => config.mode = Mode::Sharded,
-            Flag::OldVersion => return Ok(Some(print_version("beanstalkd"))),
-            Flag::Version => return Ok(Some(print_version(env!("CARGO_PKG_NAME")))),
+            Flag::OldVersion => return Ok(Some(print_version("beanstalkd", VERSION))),
+            Flag::Version => {
+                return Ok(Some(print_version(
+                    env!("CARGO_PKG_NAME"),
+                    env!("CARGO_PKG_VERSION"),
+                )));
+            }
             // Quirk: the short form writes to standard error, with status 0.
             Flag::OldHelp => return Ok(Some(self.print_help(Output::Stderr))),
             Flag::Help => return Ok(Some(self.print_help(Output::Stdout))),
@@ -310,9 +315,9 @@ impl Reader<'_> {
     }
 }
 
-fn print_version(name: &str) -> Action {
+fn print_version(name: &str, version: &str) -> Action {
     Action::Print {
-        text: format!("{name} {VERSION}\n"),
+        text: format!("{name} {version}\n"),
         stream: Output::Stdout,
         status: 0,
     }

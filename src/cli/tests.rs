@@ -269,7 +269,8 @@ fn version_and_help_answer_where_they_stand() {
     let old = (format!("beanstalkd {version}\n"), Output::Stdout);
     assert_eq!(printed(&["-v"]), old);
     assert_eq!(printed(&["-Vv", "-x", "junk"]), old);
-    let new = (format!("beanshard {version}\n"), Output::Stdout);
+    let own = env!("CARGO_PKG_VERSION");
+    let new = (format!("beanshard {own}\n"), Output::Stdout);
     assert_eq!(printed(&["--version"]), new);
     let text = help("beanstalkd");
     assert_eq!(printed(&["-h", "-v"]), (text.clone(), Output::Stderr));

@@ -53,7 +53,10 @@ fn the_version_goes_to_standard_output_and_ends_with_status_0() {
         (&["-v"], "beanstalkd 1.13.0"),
         (&["-v", "-x"], "beanstalkd 1.13.0"),
         (&["-VFv", "word"], "beanstalkd 1.13.0"),
-        (&["--version"], "beanshard 1.13.0"),
+        (
+            &["--version"],
+            concat!("beanshard ", env!("CARGO_PKG_VERSION")),
+        ),
     ];
     for (args, beginning) in cases {
         let ended = run(&ours(args));

@@ -215,3 +215,28 @@ fn nobody_has_to_listen_to_what_is_told() {
         .ended()
         .is_some()));
 }
+
+/// What ours says on standard error while a client comes and goes, with this filter.
+fn log_with(filter: &str) -> String {
+    let mut server = start(
+        &ours_after(&format!("export BEANSHARD_LOG={filter}"), &[]),
+        Listen::Tcp,
+    );
+    assert_eq!(Peer::of(&server).ask("list-tube-used"), "USING default");
+    server.stop(Signal::SIGTERM).expect("it ends");
+    server.output()
+}
+
+#[test]
+fn the_log_says_as_much_as_it_is_asked_for() {
+    let usual = log_with("info");
+    assert!(usual.contains(": info legacy: ready address="), "{usual}");
+    assert!(usual.contains(": info legacy: stopped"), "{usual}");
+    assert!(!usual.contains("connection"), "{usual}");
+    let all = log_with("debug");
+    assert!(
+        all.contains(": debug clients: connection opened peer="),
+        "{all}"
+    );
+    assert_eq!(log_with("off"), "");
+}
