@@ -7,7 +7,7 @@ use socket2::Socket;
 use crate::fixture::{START_LIMIT, pass, wait_until};
 use crate::measure::kib;
 use crate::peer::Peer;
-use crate::program::serve;
+use crate::program::{serve, serve_unix};
 
 const MB: usize = 1_000_000;
 
@@ -69,7 +69,7 @@ fn a_body_that_is_announced_costs_what_has_arrived() {
 #[test]
 fn many_who_read_a_large_job_share_its_body_and_may_outlive_it() {
     const READERS: usize = 50;
-    let server = serve(&["-z", "4000000"]);
+    let server = serve_unix(&["-z", "4000000"]);
     let mut peer = Peer::of(&server);
     let body = body_of(4 * MB);
     assert_eq!(peer.put(&body), "INSERTED 1");

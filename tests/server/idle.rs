@@ -26,10 +26,10 @@ fn send(socket: &Socket, bytes: &[u8]) {
     assert_eq!(socket.send(bytes).expect("it is taken"), bytes.len());
 }
 
-/// A job of 4 MB, and a client that has asked for it and does not read.
+/// A job larger than what the kernel takes, and a client that has asked for it and does not read.
 fn slow_reader(server: &Server) -> Socket {
     let mut peer = Peer::of(server);
-    assert!(peer.put(&[b'x'; 4_000_000]).starts_with("INSERTED "));
+    assert!(peer.put(&vec![b'x'; 20_000_000]).starts_with("INSERTED "));
     let slow = connect(server);
     send(&slow, b"reserve\r\n");
     let is_sent = || peer.stat("current-jobs-reserved") == "1";
@@ -64,7 +64,7 @@ fn timers_are_slept_for_and_not_polled_for() {
 // Q12
 #[test]
 fn a_half_closed_client_that_reads_slowly_costs_nothing() {
-    let server = serve(&["-z", "4000000"]);
+    let server = serve(&["-z", "20000000"]);
     let slow = slow_reader(&server);
     slow.shutdown(std::net::Shutdown::Write).unwrap();
     assert_idle(&server);
@@ -86,7 +86,7 @@ fn an_urgent_byte_costs_nothing() {
 // Q30, A3.4, L1.19
 #[test]
 fn clients_that_vanish_in_any_state_are_forgotten() {
-    let server = serve(&["-z", "4000000"]);
+    let server = serve(&["-z", "20000000"]);
     let mut peer = Peer::of(&server);
     let full = slow_reader(&server);
     let states: [&[u8]; 5] = [
@@ -94,7 +94,7 @@ fn clients_that_vanish_in_any_state_are_forgotten() {
         b"put 0 0 1 100\r\nhalf of",
         b"put 0 0 1 100000\r\nlittle of it",
         b"watch empty\r\nignore default\r\nreserve\r\n",
-        b"put 0 0 1 4000001\r\nto be thrown away",
+        b"put 0 0 1 20000001\r\nto be thrown away",
     ];
     let mut sockets = vec![full];
     for bytes in states {

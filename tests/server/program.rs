@@ -33,6 +33,12 @@ pub(crate) fn serve(args: &[&str]) -> Server {
     start(&ours(args), Listen::Tcp)
 }
 
+/// The same with a Unix socket, whose buffers are small: on TCP the kernel may take megabytes that
+/// nobody reads.
+pub(crate) fn serve_unix(args: &[&str]) -> Server {
+    start(&ours(args), Listen::Unix)
+}
+
 /// Starts `words`.
 pub(crate) fn start(words: &[String], listen: Listen) -> Server {
     Server::start(words, listen).expect("the server starts")

@@ -10,7 +10,7 @@ use socket2::Socket;
 use crate::fixture::{START_LIMIT, Server, wait_until};
 use crate::measure::{cpu_during, kib};
 use crate::peer::Peer;
-use crate::program::serve;
+use crate::program::{serve, serve_unix};
 
 /// Sends `bytes`, or as many of them as are taken.
 fn send_until_full(socket: &Socket, bytes: &[u8]) {
@@ -106,7 +106,7 @@ fn a_half_closed_client_gets_all_it_is_owed_however_late_it_reads() {
 // A3.4, R3.8
 #[test]
 fn a_client_that_never_reads_leaves_nothing_behind() {
-    let server = serve(&["-z", "1000000"]);
+    let server = serve_unix(&["-z", "1000000"]);
     let mut other = Peer::of(&server);
     let before = kib(&server, "VmRSS");
     let body = vec![b'x'; 1_000_000];
