@@ -70,7 +70,7 @@ struct Driver {
     touched: Vec<SessionId>,
     /// What was answered last, by all sessions.
     sent: Vec<u8>,
-    process: ProcessStats,
+    process: ProcessStats<'static>,
     /// Allocations by what was done, and how often it was.
     costs: BTreeMap<&'static str, (usize, usize)>,
 }
@@ -160,17 +160,17 @@ impl Driver {
     }
 }
 
-fn process() -> ProcessStats {
+fn process() -> ProcessStats<'static> {
     ProcessStats {
         pid: 1,
         user_cpu_us: 0,
         system_cpu_us: 0,
         uptime_secs: 0,
         draining: false,
-        run_id: String::new(),
-        hostname: String::new(),
-        os: String::new(),
-        platform: String::new(),
+        run_id: "",
+        hostname: "",
+        os: "",
+        platform: "",
         version: "",
         body_len_max: BODY_LEN_MAX_DEFAULT,
         binlog_size_max: 0,

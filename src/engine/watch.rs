@@ -48,7 +48,8 @@ impl Engine {
     }
 
     /// Quirk: the first entry goes and the last takes its place, again and again, which shows in
-    /// the order of `list-tubes` when several tubes vanish at once (transcript `list-order-after-close`).
+    /// the order of `list-tubes` when several tubes vanish at once (transcript
+    /// `list-order-after-close`).
     pub(super) fn unwatch_all(&mut self, client: u32) {
         while !self.clients[client].watches.is_empty() {
             let watch = self.clients[client].watches.swap_remove(0, watch_hash);

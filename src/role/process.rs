@@ -28,7 +28,7 @@ pub struct ProcessFacts {
 impl ProcessFacts {
     /// What `stats` tells at this moment.
     #[must_use]
-    pub fn stats(&self, now: Nanos) -> ProcessStats {
+    pub fn stats(&self, now: Nanos) -> ProcessStats<'_> {
         let usage = process::usage();
         ProcessStats {
             pid: process::pid(),
@@ -36,10 +36,10 @@ impl ProcessFacts {
             system_cpu_us: usage.system_micros,
             uptime_secs: now.secs_since(self.started_at),
             draining: self.is_draining,
-            run_id: self.run_id.clone(),
-            hostname: self.machine.nodename.clone(),
-            os: self.machine.version.clone(),
-            platform: self.machine.machine.clone(),
+            run_id: &self.run_id,
+            hostname: &self.machine.nodename,
+            os: &self.machine.version,
+            platform: &self.machine.machine,
             version: self.version,
             body_len_max: self.body_len_max,
             binlog_size_max: self.binlog_size_max,

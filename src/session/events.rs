@@ -69,7 +69,7 @@ impl Session {
     /// Answers `stats`, once what the process knows of itself is at hand.
     pub(crate) fn answer_stats(
         &mut self,
-        process: &ProcessStats,
+        process: &ProcessStats<'_>,
         counts: &Counts,
         replies: &mut Replies,
     ) {

@@ -46,8 +46,8 @@ impl Counts {
 }
 
 /// What the process knows of itself, for `stats`.
-#[derive(Clone, Debug)]
-pub struct ProcessStats {
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessStats<'a> {
     /// Its process id.
     pub pid: u32,
     /// CPU time spent in the program, in microseconds.
@@ -59,15 +59,15 @@ pub struct ProcessStats {
     /// Whether it takes no new jobs.
     pub draining: bool,
     /// What tells this run from others: 16 hexadecimal digits.
-    pub run_id: String,
+    pub run_id: &'a str,
     /// Name of the host.
-    pub hostname: String,
+    pub hostname: &'a str,
     /// Version of the operating system, as `uname` says it.
-    pub os: String,
+    pub os: &'a str,
     /// Kind of machine, as `uname` says it.
-    pub platform: String,
+    pub platform: &'a str,
     /// The version that clients compare.
-    pub version: &'static str,
+    pub version: &'a str,
     /// Largest body in bytes.
     pub body_len_max: u32,
     /// Size in bytes at which a binlog file is full.
@@ -105,7 +105,7 @@ pub fn write_stats(
     out: &mut Vec<u8>,
     shards: &ShardStats,
     counts: &Counts,
-    process: &ProcessStats,
+    process: &ProcessStats<'_>,
 ) {
     write_ok(out, |out| {
         let mut yaml = Yaml::begin(out);
@@ -136,7 +136,7 @@ pub fn write_stats(
         yaml.u64("binlog-max-size", process.binlog_size_max);
         yaml.bool("draining", process.draining);
         // Quirk: bare, as in the original (K17). It holds a letter that no number has.
-        yaml.bare("id", &process.run_id);
+        yaml.bare("id", process.run_id);
         yaml.quoted("hostname", process.hostname.as_bytes());
         yaml.quoted("os", process.os.as_bytes());
         yaml.quoted("platform", process.platform.as_bytes());

@@ -396,7 +396,7 @@ impl<S> Sessions<S> {
     }
 
     /// Answers the sessions that have asked for `stats`.
-    pub fn answer_stats(&mut self, process: &ProcessStats) {
+    pub fn answer_stats(&mut self, process: &ProcessStats<'_>) {
         let hall = &mut self.hall;
         while let Some(id) = hall.stats_due.pop() {
             let Some(entry) = hall.entries.get_mut(id.slot()) else {

@@ -563,17 +563,17 @@ fn caller(caller: &Caller) -> String {
 }
 
 /// What the process of the sessions would know of itself.
-pub(crate) fn process_stats() -> ProcessStats {
+pub(crate) fn process_stats() -> ProcessStats<'static> {
     ProcessStats {
         pid: 1,
         user_cpu_us: 0,
         system_cpu_us: 0,
         uptime_secs: 0,
         draining: false,
-        run_id: "0123456789abcdef".to_owned(),
-        hostname: "host".to_owned(),
-        os: "os".to_owned(),
-        platform: "platform".to_owned(),
+        run_id: "0123456789abcdef",
+        hostname: "host",
+        os: "os",
+        platform: "platform",
         version: "1.13",
         body_len_max: 65_535,
         binlog_size_max: 0,
