@@ -94,7 +94,7 @@ impl Driver {
             now: Nanos(SECOND),
             touched: Vec::with_capacity(64),
             sent: Vec::with_capacity(64 * 1024),
-            process: process(),
+            process: ProcessStats::default(),
             costs: BTreeMap::new(),
         }
     }
@@ -157,23 +157,6 @@ impl Driver {
             }
             self.sessions.recycle(id);
         }
-    }
-}
-
-fn process() -> ProcessStats<'static> {
-    ProcessStats {
-        pid: 1,
-        user_cpu_us: 0,
-        system_cpu_us: 0,
-        uptime_secs: 0,
-        draining: false,
-        run_id: "",
-        hostname: "",
-        os: "",
-        platform: "",
-        version: "",
-        body_len_max: BODY_LEN_MAX_DEFAULT,
-        binlog_size_max: 0,
     }
 }
 

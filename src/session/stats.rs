@@ -46,7 +46,7 @@ impl Counts {
 }
 
 /// What the process knows of itself, for `stats`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessStats<'a> {
     /// Its process id.
     pub pid: u32,
