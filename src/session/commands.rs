@@ -34,19 +34,19 @@ impl Session {
             return false;
         }
         self.outstanding == 0
-            || command.as_ref().is_ok_and(|command| {
-                self.sole_target(command, desk) == Some(ShardSet::of(self.toward))
-            })
+            || command
+                .as_ref()
+                .is_ok_and(|command| self.sole_target(command, desk) == Some(self.toward))
     }
 
     /// The shard that a command asks, if it asks one and is no barrier.
-    fn sole_target(&self, command: &Command<'_>, desk: &Desk) -> Option<ShardSet> {
+    fn sole_target(&self, command: &Command<'_>, desk: &Desk) -> Option<ShardId> {
         let shard = match *command {
             Command::Put {
                 body_len, trailing, ..
             } => {
                 let accepted = body_len <= desk.body_len_max && trailing == Trailing::Nothing;
-                return accepted.then(|| ShardSet::of(desk.map.of_tube(self.used.as_name())));
+                return accepted.then(|| desk.map.of_tube(self.used.as_name()));
             }
             Command::PeekReady
             | Command::PeekDelayed
@@ -72,7 +72,7 @@ impl Session {
             | Command::ListTubes
             | Command::Quit => return None,
         };
-        Some(ShardSet::of(shard))
+        Some(shard)
     }
 
     /// Obeys a command. Its counter moves here, before anything else happens.
