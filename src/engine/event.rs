@@ -105,3 +105,11 @@ pub enum Event<'a> {
     /// All tubes have been named.
     TubesEnd,
 }
+
+impl Event<'_> {
+    /// Whether it is no answer to an ask.
+    #[must_use]
+    pub fn is_announcement(&self) -> bool {
+        matches!(self, Event::Expired { .. })
+    }
+}

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use crate::base::body::Body;
 use crate::base::ids::{JobId, Seq, SessionId, ShardId, ShardSet};
 use crate::base::limits::SPARE_RESERVATIONS_MAX;
-use crate::base::name::TubeNameBuf;
+use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
 use crate::engine::op::Op;
@@ -12,7 +13,7 @@ use crate::engine::stats::ShardStats;
 use crate::proto::reply;
 use crate::proto::yaml::Yaml;
 use crate::session::reply::Replies;
-use crate::session::reserve::{Outcome, Verdict, answer_stale};
+use crate::session::reserve::{Offer, Outcome, Reserving, Told, Verdict, answer_stale};
 use crate::session::stats::{Counts, ProcessStats, write_job_stats, write_stats, write_tube_stats};
 use crate::session::{Desk, FollowUp, Heard, Pending, Session};
 
@@ -29,40 +30,61 @@ pub(crate) struct Ear<'a> {
 impl Session {
     /// Takes an event.
     pub(crate) fn hear(&mut self, heard: Heard<'_>, ear: Ear<'_>) {
-        match *heard.event {
+        let Heard { shard, seq, event } = heard;
+        if seq == Seq::NONE && !event.is_announcement() {
+            // The answer to what the session was opened with. Its client did not ask for that.
+            return;
+        }
+        let replies = &mut *ear.replies;
+        match *event {
             Event::Expired { id } => self.let_go(id, ear.desk),
-            _ if heard.seq == Seq::NONE => {}
             Event::Using => self.on_using(ear),
             Event::Watching => self.on_watching(ear),
             Event::Ignored => self.on_ignored(ear),
-            Event::Reserved { id, deadline, body } => {
-                ear.replies.reserved(id, body);
-                self.on_reserved(id, deadline, ear);
+            Event::Reserved { id, deadline, body } => self.on_reserved(id, deadline, body, ear),
+            Event::NoJob => self.on_told(shard, seq, Told::NoJob, ear),
+            Event::Gone => self.on_told(shard, seq, Told::Gone, ear),
+            Event::Cancelled => self.on_told(shard, seq, Told::Cancelled, ear),
+            Event::Offered {
+                id,
+                pri,
+                created_at,
+            } => {
+                let offer = Offer {
+                    shard,
+                    id,
+                    pri,
+                    created_at,
+                };
+                self.on_told(shard, seq, Told::Offered(offer), ear);
             }
-            Event::NoJob | Event::Offered { .. } | Event::Gone | Event::Cancelled => {
-                self.on_reserving(heard, ear);
+            Event::ShardStats(stats) => self.on_shard_stats(shard, stats, ear.stats_due),
+            Event::Tube(name) => self.on_tube(name),
+            Event::TubesEnd => self.on_tubes_end(shard, replies),
+            Event::Inserted { id } => {
+                self.answer(replies, |replies| reply::write_inserted(replies.text(), id));
             }
-            Event::ShardStats(stats) => self.on_shard_stats(heard.shard, stats, ear.stats_due),
-            Event::Tube(name) => {
-                if let Pending::Tubes(gathering) = &mut self.pending {
-                    gathering.sum.add(name);
-                }
+            Event::Draining => self.answer_line(reply::DRAINING, replies),
+            Event::OutOfMemory => self.answer_line(reply::OUT_OF_MEMORY, replies),
+            Event::Deleted { id } => self.on_finished(id, reply::DELETED, ear),
+            Event::Released { id } => self.on_finished(id, reply::RELEASED, ear),
+            Event::Buried { id } => self.on_finished(id, reply::BURIED, ear),
+            Event::Touched { id, deadline } => self.on_touched(id, deadline, ear),
+            Event::Kicked { count } => {
+                self.answer(replies, |replies| {
+                    reply::write_kicked(replies.text(), count.into())
+                });
             }
-            Event::TubesEnd => self.on_tubes_end(heard.shard, ear.replies),
-            Event::Inserted { .. }
-            | Event::Draining
-            | Event::OutOfMemory
-            | Event::Deleted { .. }
-            | Event::Released { .. }
-            | Event::Buried { .. }
-            | Event::Touched { .. }
-            | Event::Kicked { .. }
-            | Event::KickedJob
-            | Event::Found { .. }
-            | Event::NotFound
-            | Event::Paused
-            | Event::JobStats(_)
-            | Event::TubeStats(_) => self.on_answer(heard.event, ear),
+            Event::KickedJob => self.answer_line(reply::KICKED, replies),
+            Event::Found { id, body } => self.answer(replies, |replies| replies.found(id, body)),
+            Event::NotFound => self.answer_line(reply::NOT_FOUND, replies),
+            Event::Paused => self.answer_line(reply::PAUSED, replies),
+            Event::JobStats(ref stats) => {
+                self.answer(replies, |replies| write_job_stats(replies.text(), stats));
+            }
+            Event::TubeStats(ref stats) => {
+                self.answer(replies, |replies| write_tube_stats(replies.text(), stats));
+            }
         }
     }
 
@@ -78,55 +100,10 @@ impl Session {
         }
     }
 
-    /// The answer to an ask of one shard.
-    fn on_answer(&mut self, event: &Event<'_>, ear: Ear<'_>) {
-        let Ear { desk, replies, .. } = ear;
-        match *event {
-            Event::Inserted { id } => reply::write_inserted(replies.text(), id),
-            Event::Draining => replies.line(reply::DRAINING),
-            Event::OutOfMemory => replies.line(reply::OUT_OF_MEMORY),
-            Event::Deleted { id } => {
-                self.let_go(id, desk);
-                replies.line(reply::DELETED);
-            }
-            Event::Released { id } => {
-                self.let_go(id, desk);
-                replies.line(reply::RELEASED);
-            }
-            Event::Buried { id } => {
-                self.let_go(id, desk);
-                replies.line(reply::BURIED);
-            }
-            Event::Touched { id, deadline } => {
-                self.hold(id, deadline, desk);
-                replies.line(reply::TOUCHED);
-            }
-            Event::Kicked { count } => reply::write_kicked(replies.text(), count.into()),
-            Event::KickedJob => replies.line(reply::KICKED),
-            Event::Found { id, body } => replies.found(id, body),
-            Event::NotFound => replies.line(reply::NOT_FOUND),
-            Event::Paused => replies.line(reply::PAUSED),
-            Event::JobStats(ref stats) => write_job_stats(replies.text(), stats),
-            Event::TubeStats(ref stats) => write_tube_stats(replies.text(), stats),
-            _ => debug_assert!(false, "{event:?} is no answer to an ask of one shard"),
-        }
-        self.count_answer(replies);
-    }
-
-    /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
-    fn on_reserved(&mut self, id: JobId, deadline: Nanos, ear: Ear<'_>) {
-        self.hold(id, deadline, ear.desk);
-        if matches!(self.pending, Pending::Reserving { .. }) {
-            self.end_reserving(ear.desk);
-        } else {
-            self.become_worker(ear.desk);
-            self.count_answer(ear.replies);
-        }
-    }
-
-    /// One of the asks of one shard has been answered. If it was the last, what was refused
-    /// meanwhile is in turn.
-    fn count_answer(&mut self, replies: &mut Replies) {
+    /// Writes the answer to an ask of one shard. If it was the last that was awaited, what was
+    /// refused meanwhile is in turn.
+    fn answer(&mut self, replies: &mut Replies, write: impl FnOnce(&mut Replies)) {
+        write(replies);
         self.outstanding -= 1;
         if let (0, Pending::Refusing(line)) = (self.outstanding, &self.pending) {
             replies.line(line);
@@ -134,7 +111,34 @@ impl Session {
         }
     }
 
-    fn on_reserving(&mut self, heard: Heard<'_>, ear: Ear<'_>) {
+    fn answer_line(&mut self, line: &[u8], replies: &mut Replies) {
+        self.answer(replies, |replies| replies.line(line));
+    }
+
+    /// The session does not hold the job any more, if it did.
+    fn on_finished(&mut self, id: JobId, line: &[u8], ear: Ear<'_>) {
+        self.let_go(id, ear.desk);
+        self.answer_line(line, ear.replies);
+    }
+
+    fn on_touched(&mut self, id: JobId, deadline: Nanos, ear: Ear<'_>) {
+        self.hold(id, deadline, ear.desk);
+        self.answer_line(reply::TOUCHED, ear.replies);
+    }
+
+    /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
+    fn on_reserved(&mut self, id: JobId, deadline: Nanos, body: &Body, ear: Ear<'_>) {
+        self.hold(id, deadline, ear.desk);
+        if let Pending::Reserving { .. } = self.pending {
+            self.end_reserving(ear.desk);
+            ear.replies.reserved(id, body);
+        } else {
+            self.become_worker(ear.desk);
+            self.answer(ear.replies, |replies| replies.reserved(id, body));
+        }
+    }
+
+    fn on_told(&mut self, shard: ShardId, seq: Seq, told: Told, ear: Ear<'_>) {
         let session = self.id;
         let mut ask = |seq, to, op| {
             ear.asks.push_back(FollowUp {
@@ -144,31 +148,15 @@ impl Session {
                 op,
             })
         };
-        let verdict = match &mut self.pending {
-            Pending::Reserving { reserving, .. } if reserving.seq == heard.seq => {
-                let seq = reserving.seq;
-                reserving.on_event(heard.shard, heard.event, |to, op| ask(seq, to, op))
+        let Some(reserving) = self.reserving(seq) else {
+            if let Some(op) = answer_stale(told) {
+                ask(seq, ShardSet::of(shard), op);
             }
-            _ => {
-                if let Some(op) = answer_stale(heard.event) {
-                    ask(heard.seq, ShardSet::of(heard.shard), op);
-                }
-                return;
-            }
+            return;
         };
-        match verdict {
+        match reserving.on_told(shard, told, |to, op| ask(seq, to, op)) {
             Verdict::Undecided => {}
-            Verdict::Again => {
-                let seq = self.next_seq();
-                if let Pending::Reserving { reserving, .. } = &mut self.pending {
-                    let (to, op) = reserving.again(seq);
-                    ask(seq, to, op);
-                }
-                // A client that is gone does not wait, and nothing will end this wait later.
-                if self.input_ended {
-                    self.give_up(Outcome::TimedOut, ear.asks);
-                }
-            }
+            Verdict::Again => self.reserve_again(ear.asks),
             Verdict::Over(outcome) => {
                 self.end_reserving(ear.desk);
                 ear.replies.line(match outcome {
@@ -176,6 +164,33 @@ impl Session {
                     Outcome::DeadlineSoon => reply::DEADLINE_SOON,
                 });
             }
+        }
+    }
+
+    /// The reservation that asks under this number, if it is not over.
+    fn reserving(&mut self, seq: Seq) -> Option<&mut Reserving> {
+        if let Pending::Reserving { reserving, .. } = &mut self.pending
+            && reserving.seq == seq
+        {
+            return Some(reserving);
+        }
+        None
+    }
+
+    fn reserve_again(&mut self, asks: &mut VecDeque<FollowUp>) {
+        let (session, seq) = (self.id, self.next_seq());
+        if let Pending::Reserving { reserving, .. } = &mut self.pending {
+            let (to, op) = reserving.again(seq);
+            asks.push_back(FollowUp {
+                session,
+                seq,
+                to,
+                op,
+            });
+        }
+        // A client that is gone does not wait, and nothing will end this wait later.
+        if self.input_ended {
+            self.give_up(Outcome::TimedOut, asks);
         }
     }
 
@@ -238,6 +253,12 @@ impl Session {
         gathering.sum.add(stats);
         if gathering.finish(shard) {
             stats_due.push(self.id);
+        }
+    }
+
+    fn on_tube(&mut self, name: TubeName<'_>) {
+        if let Pending::Tubes(gathering) = &mut self.pending {
+            gathering.sum.add(name);
         }
     }
 

@@ -10,7 +10,6 @@
 
 use crate::base::ids::{JobId, Pri, Seq, ShardId, ShardSet};
 use crate::base::time::Nanos;
-use crate::engine::event::Event;
 use crate::engine::op::{Op, Style};
 
 /// See the module's description.
@@ -53,11 +52,24 @@ enum Phase {
 
 /// A job that a shard holds for the session.
 #[derive(Clone, Copy, Debug)]
-struct Offer {
-    shard: ShardId,
-    id: JobId,
-    pri: Pri,
-    created_at: Nanos,
+pub(super) struct Offer {
+    pub(super) shard: ShardId,
+    pub(super) id: JobId,
+    pub(super) pri: Pri,
+    pub(super) created_at: Nanos,
+}
+
+/// What a shard says about a reservation, short of handing a job over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// It has no job to give; the session waits there if it was to wait.
+    NoJob,
+    /// It holds this job for the session.
+    Offered(Offer),
+    /// What was accepted is gone.
+    Gone,
+    /// The session does not wait there any more.
+    Cancelled,
 }
 
 /// What an event makes of the reservation.
@@ -130,52 +142,44 @@ impl Reserving {
         ask(self.targets, Op::Cancel);
     }
 
-    /// Takes what `shard` says about the ask. Not for `Reserved`, which completes the reservation.
-    pub(super) fn on_event(
+    /// Takes what `shard` says about the ask.
+    pub(super) fn on_told(
         &mut self,
         shard: ShardId,
-        event: &Event<'_>,
+        told: Told,
         mut ask: impl FnMut(ShardSet, Op<'static>),
     ) -> Verdict {
-        match *event {
-            Event::NoJob if self.phase == Phase::Asking => {
-                self.missing.remove(shard);
-                if self.otherwise.is_none() {
-                    self.waiting.insert(shard);
+        match told {
+            Told::NoJob => {
+                // If the session has given up meanwhile, the end of the wait is still to come.
+                if self.phase == Phase::Asking {
+                    self.missing.remove(shard);
+                    if self.otherwise.is_none() {
+                        self.waiting.insert(shard);
+                    }
                 }
             }
-            Event::Offered {
-                id,
-                pri,
-                created_at,
-            } => {
+            Told::Offered(offer) => {
                 if self.phase == Phase::Asking {
                     self.missing.remove(shard);
                 }
                 self.waiting.remove(shard);
-                self.compare(
-                    Offer {
-                        shard,
-                        id,
-                        pri,
-                        created_at,
-                    },
-                    &mut ask,
-                );
+                self.compare(offer, &mut ask);
             }
-            Event::Cancelled if self.phase == Phase::Cancelling => {
-                self.missing.remove(shard);
-                self.waiting.remove(shard);
+            Told::Cancelled => {
+                // Waits that ended because an offer was accepted are of no interest.
+                if self.phase == Phase::Cancelling {
+                    self.missing.remove(shard);
+                    self.waiting.remove(shard);
+                }
             }
-            Event::Gone => {
+            Told::Gone => {
                 self.best = None;
                 return match self.otherwise {
                     Some(outcome) if self.was_to_wait => Verdict::Over(outcome),
                     Some(_) | None => Verdict::Again,
                 };
             }
-            // Answers that were overtaken: the session has accepted an offer or given up.
-            _ => return Verdict::Undecided,
         }
         self.settle(ask)
     }
@@ -217,11 +221,11 @@ impl Reserving {
     }
 }
 
-/// What to do with an event about a reservation that is no longer the session's concern.
-pub(super) fn answer_stale(event: &Event<'_>) -> Option<Op<'static>> {
-    match event {
-        Event::Offered { id, .. } => Some(Op::Decline { id: *id }),
-        _ => None,
+/// What to say to a shard that speaks of a reservation that is no longer the session's concern.
+pub(super) fn answer_stale(told: Told) -> Option<Op<'static>> {
+    match told {
+        Told::Offered(Offer { id, .. }) => Some(Op::Decline { id }),
+        Told::NoJob | Told::Gone | Told::Cancelled => None,
     }
 }
 
@@ -245,9 +249,9 @@ mod tests {
             }
         }
 
-        fn event(&mut self, shard: u8, event: Event<'_>) -> Verdict {
+        fn told(&mut self, shard: u8, told: Told) -> Verdict {
             let asked = &mut self.asked;
-            self.reserving.on_event(ShardId(shard), &event, |to, op| {
+            self.reserving.on_told(ShardId(shard), told, |to, op| {
                 asked.push(format!(
                     "{:?} {op:?}",
                     to.iter().map(|s| s.0).collect::<Vec<_>>()
@@ -270,23 +274,24 @@ mod tests {
         }
     }
 
-    fn offered(id: u64, pri: u32, created_at: u64) -> Event<'static> {
-        Event::Offered {
+    fn offered(shard: u8, id: u64, pri: u32, created_at: u64) -> Told {
+        Told::Offered(Offer {
+            shard: ShardId(shard),
             id: JobId(id),
             pri: Pri(pri),
             created_at: Nanos(created_at),
-        }
+        })
     }
 
     // R4.7
     #[test]
     fn the_best_offer_is_accepted_and_the_others_are_declined() {
         let mut story = Story::of(4, None);
-        assert_eq!(story.event(0, offered(7, 5, 9)), Verdict::Undecided);
-        assert_eq!(story.event(1, Event::NoJob), Verdict::Undecided);
-        assert_eq!(story.event(2, offered(8, 5, 1)), Verdict::Undecided);
+        assert_eq!(story.told(0, offered(0, 7, 5, 9)), Verdict::Undecided);
+        assert_eq!(story.told(1, Told::NoJob), Verdict::Undecided);
+        assert_eq!(story.told(2, offered(2, 8, 5, 1)), Verdict::Undecided);
         assert_eq!(story.asked(), "[0] Decline { id: JobId(7) }");
-        assert_eq!(story.event(3, offered(1, 6, 0)), Verdict::Undecided);
+        assert_eq!(story.told(3, offered(3, 1, 6, 0)), Verdict::Undecided);
         assert_eq!(
             story.asked(),
             "[3] Decline { id: JobId(1) }, [2] Accept { id: JobId(8) }, [1] Cancel"
@@ -297,31 +302,31 @@ mod tests {
     #[test]
     fn while_waiting_the_first_offer_is_accepted_and_later_ones_are_declined() {
         let mut story = Story::of(2, None);
-        story.event(0, Event::NoJob);
-        story.event(1, Event::NoJob);
-        assert_eq!(story.event(1, offered(3, 9, 9)), Verdict::Undecided);
+        story.told(0, Told::NoJob);
+        story.told(1, Told::NoJob);
+        assert_eq!(story.told(1, offered(1, 3, 9, 9)), Verdict::Undecided);
         assert_eq!(story.asked(), "[1] Accept { id: JobId(3) }, [0] Cancel");
-        assert_eq!(story.event(0, offered(2, 0, 0)), Verdict::Undecided);
-        assert_eq!(story.event(0, Event::Cancelled), Verdict::Undecided);
+        assert_eq!(story.told(0, offered(0, 2, 0, 0)), Verdict::Undecided);
+        assert_eq!(story.told(0, Told::Cancelled), Verdict::Undecided);
         assert_eq!(story.asked(), "[0] Decline { id: JobId(2) }");
-        assert_eq!(story.event(1, Event::Gone), Verdict::Again);
+        assert_eq!(story.told(1, Told::Gone), Verdict::Again);
     }
 
     // R3.13, A4.6
     #[test]
     fn a_wait_is_over_when_every_shard_says_so() {
         let mut story = Story::of(2, None);
-        story.event(0, Event::NoJob);
+        story.told(0, Told::NoJob);
         story.give_up();
         assert_eq!(story.asked(), "[0, 1] Cancel");
-        assert_eq!(story.event(0, Event::Cancelled), Verdict::Undecided);
+        assert_eq!(story.told(0, Told::Cancelled), Verdict::Undecided);
         assert_eq!(
-            story.event(1, Event::NoJob),
+            story.told(1, Told::NoJob),
             Verdict::Undecided,
             "the answer to the first ask"
         );
         assert_eq!(
-            story.event(1, Event::Cancelled),
+            story.told(1, Told::Cancelled),
             Verdict::Over(Outcome::TimedOut)
         );
     }
@@ -329,26 +334,23 @@ mod tests {
     #[test]
     fn an_offer_that_was_under_way_beats_the_timeout() {
         let mut story = Story::of(2, None);
-        story.event(0, Event::NoJob);
-        story.event(1, Event::NoJob);
+        story.told(0, Told::NoJob);
+        story.told(1, Told::NoJob);
         story.give_up();
-        story.event(1, offered(5, 0, 0));
-        story.event(0, Event::Cancelled);
+        story.told(1, offered(1, 5, 0, 0));
+        story.told(0, Told::Cancelled);
         assert_eq!(story.asked(), "[0, 1] Cancel");
-        assert_eq!(story.event(1, Event::Cancelled), Verdict::Undecided);
+        assert_eq!(story.told(1, Told::Cancelled), Verdict::Undecided);
         assert_eq!(story.asked(), "[1] Accept { id: JobId(5) }");
-        assert_eq!(
-            story.event(1, Event::Gone),
-            Verdict::Over(Outcome::TimedOut)
-        );
+        assert_eq!(story.told(1, Told::Gone), Verdict::Over(Outcome::TimedOut));
     }
 
     #[test]
     fn without_waiting_no_job_is_the_outcome() {
         let mut story = Story::of(2, Some(Outcome::DeadlineSoon));
-        assert_eq!(story.event(0, Event::NoJob), Verdict::Undecided);
+        assert_eq!(story.told(0, Told::NoJob), Verdict::Undecided);
         assert_eq!(
-            story.event(1, Event::NoJob),
+            story.told(1, Told::NoJob),
             Verdict::Over(Outcome::DeadlineSoon)
         );
     }
@@ -356,8 +358,8 @@ mod tests {
     #[test]
     fn an_offer_that_is_gone_starts_a_new_round_unless_the_wait_was_given_up() {
         let mut story = Story::of(2, Some(Outcome::TimedOut));
-        story.event(0, Event::NoJob);
-        story.event(1, offered(5, 0, 0));
-        assert_eq!(story.event(1, Event::Gone), Verdict::Again);
+        story.told(0, Told::NoJob);
+        story.told(1, offered(1, 5, 0, 0));
+        assert_eq!(story.told(1, Told::Gone), Verdict::Again);
     }
 }
