@@ -1,13 +1,11 @@
 //! A job: the record that a journal keeps of it, and what the engine needs to find it again.
 
-use hashbrown::HashTable;
-
 use crate::base::body::Body;
-use crate::base::hash::id_hash;
 use crate::base::ids::{JobId, Pri};
 use crate::base::list::{Linked, Links};
 use crate::base::slab::Slab;
 use crate::base::time::{Nanos, Secs};
+use crate::engine::index::IdIndex;
 
 /// Where a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +90,8 @@ const _: () = assert!(
 #[derive(Default)]
 pub(super) struct Jobs {
     slots: Slab<Job>,
-    by_id: HashTable<u32>,
+    index: IdIndex,
 }
-
-/// Below this capacity, in entries, the table of ids does not shrink.
-const KEPT_CAPACITY: usize = 1024;
 
 impl Jobs {
     pub(super) fn len(&self) -> usize {
@@ -104,34 +99,21 @@ impl Jobs {
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {
-        self.by_id
-            .find(id_hash(id), |&slot| self.slots[slot].record.id == id)
-            .copied()
+        self.index.find(id, |slot| self.slots[slot].record.id)
     }
 
     pub(super) fn insert(&mut self, job: Job) -> u32 {
-        let id = job.record.id;
         let slot = self.slots.insert(job);
         let slots = &self.slots;
-        self.by_id
-            .insert_unique(id_hash(id), slot, |&slot| id_hash(slots[slot].record.id));
+        self.index.insert(slot, |slot| slots[slot].record.id);
         slot
     }
 
     pub(super) fn remove(&mut self, slot: u32) -> Job {
         let job = self.slots.remove(slot);
-        if let Ok(entry) = self
-            .by_id
-            .find_entry(id_hash(job.record.id), |&s| s == slot)
-        {
-            entry.remove();
-        }
-        if self.by_id.capacity() > KEPT_CAPACITY.max(8 * self.by_id.len()) {
-            let slots = &self.slots;
-            let keep = KEPT_CAPACITY.max(2 * self.by_id.len());
-            self.by_id
-                .shrink_to(keep, |&slot| id_hash(slots[slot].record.id));
-        }
+        let slots = &self.slots;
+        self.index
+            .remove(job.record.id, slot, |slot| slots[slot].record.id);
         job
     }
 

@@ -9,6 +9,7 @@ mod client;
 pub mod event;
 mod finish;
 pub mod host;
+mod index;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
 pub mod job;
