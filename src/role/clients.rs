@@ -137,10 +137,10 @@ impl<S: Shards> Clients<S> {
         loop {
             self.settle(now);
             self.tracer.print(&mut self.sessions, &self.conns);
-            let mut dirty = std::mem::take(&mut self.dirty);
-            if dirty.is_empty() {
+            if self.dirty.is_empty() {
                 return;
             }
+            let mut dirty = std::mem::take(&mut self.dirty);
             for session in dirty.drain(..) {
                 self.write(now, session, poller);
             }
