@@ -217,15 +217,13 @@ impl Session {
 
     /// When a wait has to be given up, if the session waits.
     pub(crate) fn moment(&self) -> Option<Nanos> {
-        match &self.pending {
-            Pending::Reserving { reserving, until } if reserving.can_give_up() => {
-                let moment = self
-                    .margin_start()
-                    .map_or(*until, |start| start.min(*until));
-                (moment < Nanos::MAX).then_some(moment)
-            }
-            _ => None,
-        }
+        let Pending::Reserving { reserving, until } = &self.pending else {
+            return None;
+        };
+        let moment = self
+            .margin_start()
+            .map_or(*until, |start| start.min(*until));
+        (reserving.can_give_up() && moment < Nanos::MAX).then_some(moment)
     }
 
     /// [`Session::moment`] has come: the wait is given up. If both of its reasons have, the

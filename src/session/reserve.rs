@@ -219,10 +219,10 @@ impl Reserving {
 
 /// What to do with an event about a reservation that is no longer the session's concern.
 pub(super) fn answer_stale(event: &Event<'_>) -> Option<Op<'static>> {
-    match event {
-        Event::Offered { id, .. } => Some(Op::Decline { id: *id }),
-        _ => None,
-    }
+    let Event::Offered { id, .. } = event else {
+        return None;
+    };
+    Some(Op::Decline { id: *id })
 }
 
 #[cfg(test)]
