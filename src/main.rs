@@ -1,6 +1,7 @@
 //! The program: reads the options, runs the role that they name, and ends with the exit status
 //! that tells what became of it.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ use beanshard::role::legacy::Legacy;
 fn main() -> ExitCode {
     let parsed = cli::parse(std::env::args_os());
     for warning in &parsed.warnings {
-        eprintln!("{}: {warning}", parsed.program);
+        complain(&parsed.program, warning);
     }
     match parsed.action {
         Action::Print {
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
             match run(&config) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    eprintln!("{}: {}", parsed.program, Chain(&error));
+                    complain(&parsed.program, Chain(&error));
                     ExitCode::from(error.exit_code())
                 }
             }
@@ -35,6 +36,12 @@ fn main() -> ExitCode {
 
 fn run(config: &Config) -> Result<(), Error> {
     Ok(Legacy::start(config)?.run()?)
+}
+
+/// Writes a line to standard error. One that cannot be written is no reason to end in another way
+/// than the exit status tells.
+fn complain(program: &str, message: impl Display) {
+    let _ = writeln!(io::stderr(), "{program}: {message}");
 }
 
 fn print(text: &str, stream: Output, status: u8) -> ExitCode {

@@ -47,7 +47,8 @@ pub const BODY_COPY_LEN_MAX: usize = 2 * 1024;
 /// so the bound on what a session holds is this plus the largest reply.
 pub const REPLY_BACKLOG_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes that are read from one conn in one turn.
+/// Bytes that are read from one conn in one turn. Of a large body, which is read into memory of its
+/// own, it is what the kernel has and that memory has room for.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of pipelined input held for a session whose reserve waits. One read may pass it; the rest

@@ -3,7 +3,9 @@
 //! affair.
 //!
 //! A turn: what is ready is read, once each; all complete commands are obeyed; then each conn that
-//! has been answered is written to, once. Reads and writes elsewhere are bugs.
+//! has been answered is written to until all is sent or its socket is full. A conn that is found
+//! to be gone then gives its jobs back, and whoever gets them is written to as well. Reads and
+//! writes elsewhere are bugs.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -137,10 +139,10 @@ impl<S: Shards> Clients<S> {
         loop {
             self.settle(now);
             self.tracer.print(&mut self.sessions, &self.conns);
-            let mut dirty = std::mem::take(&mut self.dirty);
-            if dirty.is_empty() {
+            if self.dirty.is_empty() {
                 return;
             }
+            let mut dirty = std::mem::take(&mut self.dirty);
             for session in dirty.drain(..) {
                 self.write(now, session, poller);
             }

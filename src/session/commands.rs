@@ -163,11 +163,10 @@ impl Session {
 
     /// The id of the job whose body is on its way.
     pub(crate) fn putting_id(&self) -> Option<JobId> {
-        if let Pending::Body(line) = self.pending {
-            line.id
-        } else {
-            None
-        }
+        let Pending::Body(line) = &self.pending else {
+            return None;
+        };
+        line.id
     }
 
     /// The body of the put is there.

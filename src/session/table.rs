@@ -369,6 +369,9 @@ impl<S> Sessions<S> {
         let Some(entry) = hall.entries.get_mut(id.slot()) else {
             return;
         };
+        if entry.session.id() != id {
+            return;
+        }
         if let Some(mut replies) = entry.replies.take_if(|replies| replies.is_empty())
             && hall.spare.len() < SPARE_REPLIES_MAX
         {

@@ -120,6 +120,17 @@ fn what_is_not_there_yet_is_refused() {
     }
 }
 
+// L5.4
+#[cfg(target_os = "linux")]
+#[test]
+fn the_status_is_the_same_when_nobody_can_be_told() {
+    let ended = run(&ours_after(
+        "exec 2>/dev/full",
+        &["-c", "-p", "no-such-service"],
+    ));
+    assert_eq!(ended.status, Some(111), "{ended:?}");
+}
+
 // L5.4, L5.6
 #[test]
 fn without_a_socket_it_ends_with_status_111_and_names_the_step() {
