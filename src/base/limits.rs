@@ -78,6 +78,9 @@ pub const LISTEN_BACKLOG: i32 = 1024;
 /// these that are answered in one turn cost an allocation each.
 pub const SPARE_REPLIES_MAX: usize = 256;
 
+/// Bytes of text that each of them keeps room for: the replies to some hundred commands.
+pub const SPARE_REPLY_LEN_MAX: usize = 16 * 1024;
+
 /// Memory for the reservations of a session that is kept for the next one, in sessions. More than
 /// these that begin to hold a job while none lets go of its last cost an allocation each.
 pub const SPARE_RESERVATIONS_MAX: usize = 256;

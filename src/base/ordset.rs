@@ -105,8 +105,22 @@ impl<T> OrdSet<T> {
         if self.items.len() <= UNINDEXED_LEN_MAX / 2 {
             self.index = None;
             self.items.shrink_to_fit();
+        } else if self.items.capacity() > 4 * self.items.len() {
+            self.shrink(hash_of);
         }
         item
+    }
+
+    /// Gives back the memory that a much larger set has left.
+    fn shrink(&mut self, hash_of: impl Fn(&T) -> u64) {
+        let kept = 2 * self.items.len();
+        let mut items = SmallVec::with_capacity(kept);
+        items.append(&mut self.items);
+        self.items = items;
+        if let Some(index) = &mut self.index {
+            let items = &self.items;
+            index.shrink_to(kept, |&at| hash_of(&items[at as usize]));
+        }
     }
 }
 

@@ -106,6 +106,9 @@ pub(super) struct Clients {
     by_session: HashTable<u32>,
 }
 
+/// Below this capacity, in entries, the table of sessions does not shrink.
+const KEPT_CAPACITY: usize = 256;
+
 impl Clients {
     pub(super) fn find(&self, session: SessionId) -> Option<u32> {
         let is_it = |&slot: &u32| self.slots[slot].session == session;
@@ -128,6 +131,12 @@ impl Clients {
             .find_entry(id_hash(client.session), |&s| s == slot)
         {
             entry.remove();
+        }
+        if self.by_session.capacity() > KEPT_CAPACITY.max(8 * self.by_session.len()) {
+            let slots = &self.slots;
+            let kept = KEPT_CAPACITY.max(2 * self.by_session.len());
+            self.by_session
+                .shrink_to(kept, |&slot| id_hash(slots[slot].session));
         }
         client
     }

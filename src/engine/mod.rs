@@ -37,7 +37,7 @@ use crate::engine::host::Host;
 use crate::engine::job::{DueKey, JOB_OVERHEAD_BYTES, JobState, Jobs};
 use crate::engine::op::Op;
 use crate::engine::stats::{JobGauges, JobStats, ShardStats, TubeStats};
-use crate::engine::tube::Tubes;
+use crate::engine::tube::{TUBE_OVERHEAD_BYTES, Tubes};
 
 pub use crate::engine::tube::IdScheme;
 
@@ -178,6 +178,12 @@ impl Engine {
     /// Refuses new jobs from now on. There is no way back, as in the original (K21).
     pub fn drain(&mut self) {
         self.draining = true;
+    }
+
+    /// Bytes that the jobs and tubes take, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.job_bytes() + self.tubes.len() * TUBE_OVERHEAD_BYTES
     }
 
     /// Bytes that the jobs take, about.

@@ -41,6 +41,10 @@ pub(super) struct Tube {
     paused_position: u32,
 }
 
+/// What a tube costs besides its jobs, in bytes: the slot, the name and the entries that lead to
+/// it.
+pub(super) const TUBE_OVERHEAD_BYTES: usize = size_of::<Tube>() + 80;
+
 /// A session that waits for a job of a tube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiter {

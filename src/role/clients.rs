@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use crate::base::ids::SessionId;
-use crate::base::limits::READ_BYTES_MAX;
+use crate::base::limits::{READ_AHEAD_BYTES_MAX, READ_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::base::time::Nanos;
 use crate::net::stream::{ReadOutcome, Stream};
 use crate::role::conn::Conn;
@@ -42,6 +42,10 @@ pub struct Clients<S> {
     /// Conns that were closed since this was last taken.
     closed_count: usize,
 }
+
+/// What a client may hold in buffers, in bytes. Most hold nothing; but memory that busy ones have
+/// left is to be found when they are gone.
+const CLIENT_BYTES: usize = READ_AHEAD_BYTES_MAX + REPLY_BACKLOG_BYTES_MAX;
 
 /// The target of this module's log lines.
 const LOG: &str = "clients";
@@ -118,6 +122,12 @@ impl<S: Shards> Clients<S> {
         }
     }
 
+    /// Bytes that the clients take or may have taken lately, at most.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.sessions.len() * CLIENT_BYTES
+    }
+
     /// Whether there is work left that needs no readiness.
     #[must_use]
     pub fn has_work(&self) -> bool {
@@ -131,10 +141,12 @@ impl<S: Shards> Clients<S> {
 
     /// Goes on with what can go on, and writes what has been answered. The end of a turn.
     pub fn finish_turn(&mut self, now: Nanos, poller: &Poller) {
-        for session in std::mem::take(&mut self.runnable) {
+        let mut runnable = std::mem::take(&mut self.runnable);
+        for session in runnable.drain(..) {
             self.soil(session);
             self.obey_unread(now, session);
         }
+        self.runnable = runnable;
         // A conn that turns out to be gone gives its jobs back, which may answer others.
         loop {
             self.settle(now);
@@ -146,6 +158,10 @@ impl<S: Shards> Clients<S> {
             for session in dirty.drain(..) {
                 self.write(now, session, poller);
             }
+            debug_assert!(
+                self.dirty.is_empty(),
+                "writing leaves nothing to be written"
+            );
             self.dirty = dirty;
         }
     }
@@ -316,9 +332,26 @@ impl<S: Shards> Clients<S> {
         }
         self.closed_count += 1;
         drop(conn);
+        self.shrink();
         self.sessions.close(now, session);
     }
 }
+
+impl<S> Clients<S> {
+    /// Gives up the places of the latest conns when they are free, and their memory when most are.
+    fn shrink(&mut self) {
+        while let Some(None) = self.conns.last() {
+            self.conns.pop();
+        }
+        let kept = CONNS_KEPT.max(2 * self.conns.len());
+        if self.conns.capacity() > 2 * kept {
+            self.conns.shrink_to(kept);
+        }
+    }
+}
+
+/// Places of conns that are kept when there are fewer.
+const CONNS_KEPT: usize = 256;
 
 fn conn_of(conns: &mut [Option<Conn>], session: SessionId) -> Option<&mut Conn> {
     let conn = conns.get_mut(session.slot() as usize)?.as_mut()?;

@@ -5,12 +5,12 @@ use std::os::fd::AsFd;
 
 use crate::base::hash::NameHasher;
 use crate::base::ids::ShardId;
-use crate::base::limits::{ACCEPT_BATCH_MAX, ACCEPT_PAUSE_MS};
 use crate::base::time::Nanos;
 use crate::cli::{Config, VERSION};
 use crate::engine::host::NoJournal;
 use crate::engine::{Engine, IdScheme, Settings};
-use crate::net::listener::{AcceptError, Listener};
+use crate::net::listener::Listener;
+use crate::role::acceptor::Acceptor;
 use crate::role::clients::Clients;
 use crate::role::error::RoleError;
 use crate::role::memory::Memory;
@@ -27,9 +27,7 @@ use crate::sys::signal::Signals;
 /// See the module's description.
 pub struct Legacy {
     poller: Poller,
-    listener: Listener,
-    /// Until when the listener is left alone, because accepting failed for lack of something.
-    accept_paused_until: Option<Nanos>,
+    acceptor: Acceptor,
     signals: Signals,
     clients: Clients<Shard<NoJournal>>,
     memory: Memory,
@@ -40,8 +38,6 @@ pub struct Legacy {
 const LISTENER_KEY: usize = 0;
 const SIGNALS_KEY: usize = 1;
 const FIRST_CONN_KEY: usize = 2;
-
-const ACCEPT_PAUSE_NANOS: u64 = ACCEPT_PAUSE_MS * 1_000_000;
 
 /// The only shard there is.
 const SHARD: ShardId = ShardId(0);
@@ -99,8 +95,7 @@ impl Legacy {
         );
         Ok(Legacy {
             poller,
-            listener,
-            accept_paused_until: None,
+            acceptor: Acceptor::new(listener, LISTENER_KEY),
             signals,
             clients: Clients::new(sessions, facts, FIRST_CONN_KEY, tracer),
             memory: Memory::default(),
@@ -145,10 +140,10 @@ impl Legacy {
             }
         }
         self.clients.finish_turn(now, &self.poller);
-        self.resume_accept(now);
-        self.memory_moment = self
-            .memory
-            .look(now, self.clients.sessions.shards.job_bytes());
+        let has_closed = self.clients.take_closed_count() > 0;
+        self.acceptor.resume(now, has_closed, &self.poller);
+        let shard_bytes = self.clients.sessions.shards.bytes();
+        self.memory_moment = self.memory.look(now, self.clients.bytes() + shard_bytes);
         turn
     }
 
@@ -161,7 +156,7 @@ impl Legacy {
         let moments = [
             sessions.shards.next_deadline(),
             sessions.next_moment(),
-            self.accept_paused_until,
+            self.acceptor.moment(),
             self.memory_moment,
         ];
         moments
@@ -172,44 +167,13 @@ impl Legacy {
     }
 
     fn accept(&mut self, now: Nanos) {
-        for _ in 0..ACCEPT_BATCH_MAX {
-            match self.listener.accept() {
-                Ok(Some(stream)) => self.clients.open(now, stream, &self.poller),
-                Ok(None) => return,
-                Err(AcceptError::Lost { source }) => {
-                    log::debug!(target: "legacy", "connection lost in the queue error={source}");
-                }
-                Err(error) => return self.pause_accept(now, &error),
-            }
-        }
-    }
-
-    /// Leaves the listener alone for a while: what is missing now is still missing in the next
-    /// turn, and asking again at once would keep the processor busy (Q13).
-    fn pause_accept(&mut self, now: Nanos, error: &AcceptError) {
-        log::warn!(target: "legacy", "accepting paused ms={ACCEPT_PAUSE_MS} error={error}");
-        self.watch_listener(Interest::NONE);
-        self.accept_paused_until = Some(Nanos(now.0 + ACCEPT_PAUSE_NANOS));
-    }
-
-    fn resume_accept(&mut self, now: Nanos) {
-        let has_closed = self.clients.take_closed_count() > 0;
-        if self
-            .accept_paused_until
-            .is_some_and(|until| until <= now || has_closed)
-        {
-            self.watch_listener(Interest::READ);
-            self.accept_paused_until = None;
-        }
-    }
-
-    fn watch_listener(&self, interest: Interest) {
-        if let Err(error) = self
-            .poller
-            .change(self.listener.as_fd(), LISTENER_KEY, interest)
-        {
-            log::error!(target: "legacy", "cannot watch listening socket error={error}");
-        }
+        let Legacy {
+            acceptor,
+            clients,
+            poller,
+            ..
+        } = self;
+        acceptor.accept(now, poller, |stream| clients.open(now, stream, poller));
     }
 
     fn on_signal(&mut self) -> Turn {

@@ -1,6 +1,6 @@
-//! Gives memory back to the system after a large backlog is gone. The allocator keeps what was
-//! freed for the next backlog, which may never come; asking it to let go costs time in proportion
-//! to the memory, so it is asked only when the jobs have shrunk to half.
+//! Gives memory back to the system after many jobs, tubes or clients are gone. The allocator keeps
+//! what was freed for the next ones, which may never come; asking it to let go costs time in
+//! proportion to the memory, so it is asked only when what there is has shrunk to half.
 
 use crate::base::limits::{TRIM_BYTES_MIN, TRIM_PAUSE_MS};
 use crate::base::time::Nanos;
@@ -9,7 +9,7 @@ use crate::sys::process::trim_memory;
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Most bytes of jobs since memory was last given back.
+    /// Most bytes since memory was last given back.
     peak: usize,
     last_trim: Nanos,
 }
@@ -17,7 +17,7 @@ pub(super) struct Memory {
 const TRIM_PAUSE_NANOS: u64 = TRIM_PAUSE_MS * 1_000_000;
 
 impl Memory {
-    /// Takes note of how many bytes the jobs take now, and gives memory back if it is worth it.
+    /// Takes note of how many bytes are taken now, and gives memory back if it is worth it.
     /// Returns when to look again, if a trim is only put off.
     pub(super) fn look(&mut self, now: Nanos, bytes: usize) -> Option<Nanos> {
         self.peak = self.peak.max(bytes);

@@ -1,6 +1,7 @@
 //! Processes: what stands in one, and the loop that drives it. Each role is glue; what it glues is
 //! tested without it.
 
+mod acceptor;
 pub mod clients;
 mod conn;
 pub mod error;

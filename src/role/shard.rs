@@ -41,10 +41,10 @@ impl<J: Journal> Shard<J> {
         self.engine.drain();
     }
 
-    /// Bytes that the jobs take, about.
+    /// Bytes that the jobs and tubes take, about.
     #[must_use]
-    pub fn job_bytes(&self) -> usize {
-        self.engine.job_bytes()
+    pub fn bytes(&self) -> usize {
+        self.engine.bytes()
     }
 
     /// Recounts everything.

@@ -44,7 +44,7 @@ pub struct Session {
     outstanding: u32,
     toward: ShardId,
     pending: Pending,
-    /// None if the session holds no job.
+    /// None if the session holds no job, as far as its shards have said.
     reservations: Option<Box<Reservations>>,
     is_producer: bool,
     is_worker: bool,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::base::hash::NameHasher;
 use crate::base::heap::Heap;
 use crate::base::ids::{Caller, JobId, Seq, SessionId, ShardId, ShardSet};
-use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_REPLIES_MAX};
+use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_REPLIES_MAX, SPARE_REPLY_LEN_MAX};
 use crate::base::name::TubeName;
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
@@ -375,7 +375,7 @@ impl<S> Sessions<S> {
         if let Some(mut replies) = entry.replies.take_if(|replies| replies.is_empty())
             && hall.spare.len() < SPARE_REPLIES_MAX
         {
-            replies.shrink(2 * REPLY_BACKLOG_BYTES_MAX);
+            replies.shrink(SPARE_REPLY_LEN_MAX);
             hall.spare.push(replies);
         }
     }
