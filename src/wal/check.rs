@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::wal::directory::Directory;
-use crate::wal::dump::{Ending, Headless};
+use crate::wal::dump::Ending;
 use crate::wal::error::WalError;
 use crate::wal::reader::{Account, FileAccount};
 use crate::wal::record::SavedState;
@@ -31,19 +31,15 @@ pub fn check(path: &Path, out: &mut impl Write) -> Result<bool, WalError> {
 
 fn print_file(out: &mut impl Write, file: &FileAccount) -> io::Result<()> {
     let name = file_name(file.number);
-    let Some(tail) = file.tail else {
-        let header = Headless(file.header);
-        return writeln!(out, "{name}: {} bytes; {header}", file.len);
+    let version = match file.version {
+        Ok(version) => version.number(),
+        Err(bad) => return writeln!(out, "{name}: {} bytes; {}", file.len, Ending::from(bad)),
     };
     let records = file.records;
     write!(
         out,
-        "{name}: {}, {} bytes; {} full, {} changes, {} deletions",
-        Headless(file.header),
-        file.len,
-        records.full,
-        records.changes,
-        records.deletions,
+        "{name}: version {version}, {} bytes; {} full, {} changes, {} deletions",
+        file.len, records.full, records.changes, records.deletions,
     )?;
     if records.orphans > 0 {
         write!(out, " ({} of jobs of older files)", records.orphans)?;
@@ -55,11 +51,11 @@ fn print_file(out: &mut impl Write, file: &FileAccount) -> io::Result<()> {
         file.dead_bytes()
     )?;
     let rest = file.rest_bytes();
-    match tail {
+    match file.tail {
         Tail::Clean => writeln!(out)?,
         Tail::Zeros => writeln!(out, "; {rest} unused")?,
         Tail::Torn => writeln!(out, "; the last {rest} hold a torn record")?,
-        Tail::Damaged { .. } => writeln!(out, "; {rest} not read: {}", Ending(tail))?,
+        Tail::Damaged { .. } => writeln!(out, "; {rest} not read: {}", Ending::from(file.tail))?,
     }
     for one in &file.contradictions {
         writeln!(
@@ -91,10 +87,7 @@ fn print_whole(out: &mut impl Write, account: &Account) -> io::Result<()> {
         account.jobs_in(SavedState::Buried),
         account.deleted,
     )?;
-    let torn = account
-        .files
-        .iter()
-        .filter(|file| file.tail == Some(Tail::Torn));
+    let torn = account.files.iter().filter(|file| file.tail == Tail::Torn);
     match (account.is_sound(), torn.count()) {
         (true, 0) => writeln!(out, "sound"),
         (true, 1) => writeln!(out, "sound but for a torn record at the end of a file"),

@@ -10,7 +10,7 @@ use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::json::Quoted;
 use crate::wal::record::{JobImage, Record, Version};
-use crate::wal::segment::{Found, Header, Segment, Tail, file_name};
+use crate::wal::segment::{BadHeader, Found, Segment, Tail, file_name};
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ pub enum Form {
 }
 
 /// Writes the records of the directory at `path` to `out` as they come, and where each file ends.
-/// What is worth knowing besides goes to `notes`. Returns whether nothing was damaged.
+/// What is worth knowing besides goes to `notes`. Returns whether nothing was damaged; records that
+/// contradict one another are found by [`check`](crate::wal::check::check) alone.
 ///
 /// # Errors
 /// [`WalError`]; what was read before has been written by then.
@@ -47,7 +48,7 @@ pub fn dump(
             Ok(segment) => segment,
             Err(header) => {
                 is_sound = false;
-                print_end(out, form, &name, 0, &Headless(header))?;
+                print_end(out, form, &name, 0, &header.into())?;
                 continue;
             }
         };
@@ -59,7 +60,7 @@ pub fn dump(
                 }
                 Found::End { offset, tail } => {
                     is_sound &= !matches!(tail, Tail::Damaged { .. });
-                    print_end(out, form, &name, offset, &Ending(tail))?;
+                    print_end(out, form, &name, offset, &tail.into())?;
                     break;
                 }
             }
@@ -184,43 +185,71 @@ fn print_end(
     form: Form,
     name: &str,
     offset: u64,
-    end: &impl Display,
+    ending: &Ending,
 ) -> io::Result<()> {
-    match form {
-        Form::Text => writeln!(out, "{name} {offset} end: {end}"),
-        Form::Json => writeln!(
-            out,
-            "{{\"file\":{},\"offset\":{offset},\"end\":{}}}",
-            Quoted(name),
-            Quoted(end)
-        ),
+    if form == Form::Text {
+        return writeln!(out, "{name} {offset} end: {ending}");
     }
+    write!(
+        out,
+        "{{\"file\":{},\"offset\":{offset},\"end\":{}",
+        Quoted(name),
+        Quoted(ending.word())
+    )?;
+    if let Ending::Damaged { at, fault } = ending {
+        write!(out, ",\"at\":{at},\"fault\":{}", Quoted(fault))?;
+    }
+    writeln!(out, "}}")
 }
 
 /// How a file ends, in words.
-pub(super) struct Ending(pub(super) Tail);
+pub(super) enum Ending {
+    Clean,
+    Zeros,
+    Torn,
+    Damaged { at: u64, fault: String },
+}
 
-impl Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Tail::Clean => write!(f, "clean"),
-            Tail::Zeros => write!(f, "zeros"),
-            Tail::Torn => write!(f, "torn record"),
-            Tail::Damaged { at, fault } => write!(f, "damaged at {at}: {fault}"),
+impl Ending {
+    fn word(&self) -> &'static str {
+        match self {
+            Ending::Clean => "clean",
+            Ending::Zeros => "zeros",
+            Ending::Torn => "torn",
+            Ending::Damaged { .. } => "damaged",
         }
     }
 }
 
-/// Why no record of a file can be read, in words.
-pub(super) struct Headless(pub(super) Header);
+impl From<Tail> for Ending {
+    fn from(tail: Tail) -> Ending {
+        match tail {
+            Tail::Clean => Ending::Clean,
+            Tail::Zeros => Ending::Zeros,
+            Tail::Torn => Ending::Torn,
+            Tail::Damaged { at, fault } => Ending::Damaged {
+                at,
+                fault: fault.to_string(),
+            },
+        }
+    }
+}
 
-impl Display for Headless {
+impl From<BadHeader> for Ending {
+    fn from(header: BadHeader) -> Ending {
+        Ending::Damaged {
+            at: 0,
+            fault: header.to_string(),
+        }
+    }
+}
+
+impl Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Header::Known(version) => write!(f, "version {}", version.number()),
-            Header::Unknown(number) => write!(f, "damaged at 0: version {number} is unknown"),
-            Header::Short(0) => write!(f, "damaged at 0: file is empty"),
-            Header::Short(len) => write!(f, "damaged at 0: file ends after {len} bytes"),
+        write!(f, "{}", self.word())?;
+        match self {
+            Ending::Damaged { at, fault } => write!(f, " at {at}: {fault}"),
+            Ending::Clean | Ending::Zeros | Ending::Torn => Ok(()),
         }
     }
 }

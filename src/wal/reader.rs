@@ -13,7 +13,7 @@ use crate::base::name::TubeNameBuf;
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::record::{Content, JobImage, Record, SavedState, Version};
-use crate::wal::segment::{Found, HEADER_LEN, Header, Segment, Tail};
+use crate::wal::segment::{BadHeader, Found, HEADER_LEN, Segment, Tail};
 
 /// What a directory holds.
 #[derive(Debug, Default)]
@@ -54,16 +54,16 @@ pub struct FileAccount {
     pub number: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What its first bytes say.
-    pub header: Header,
+    /// The layout of its records, or why they cannot be read.
+    pub version: Result<Version, BadHeader>,
     /// How many records of which kind it has.
     pub records: RecordCounts,
     /// Bytes of whole records.
     pub record_bytes: u64,
     /// Those of them that belong to jobs that are there; the others are dead.
     pub live_bytes: u64,
-    /// How it ends; nothing if its header is not known.
-    pub tail: Option<Tail>,
+    /// How it ends; [`Tail::Clean`] if its records cannot be read.
+    pub tail: Tail,
     /// What whole records say that cannot be true, with the place of each.
     pub contradictions: Vec<Contradiction>,
 }
@@ -124,11 +124,8 @@ impl Account {
             let failed = |source| directory.failed("read", number, source);
             let len = file.metadata().map_err(failed)?.len();
             let segment = Segment::open(file).map_err(failed)?;
-            let header = match &segment {
-                Ok(segment) => Header::Known(segment.version()),
-                Err(header) => *header,
-            };
-            account.files.push(FileAccount::new(number, len, header));
+            let version = segment.as_ref().map(Segment::version).map_err(|bad| *bad);
+            account.files.push(FileAccount::new(number, len, version));
             let Ok(mut segment) = segment else { continue };
             account.read_records(&mut segment).map_err(failed)?;
         }
@@ -145,7 +142,7 @@ impl Account {
                     record,
                 } => self.enter(offset, len, &record),
                 Found::End { tail, .. } => {
-                    self.file().tail = Some(tail);
+                    self.file().tail = tail;
                     return Ok(());
                 }
             }
@@ -274,25 +271,16 @@ impl LiveJob {
 }
 
 impl FileAccount {
-    fn new(number: u64, len: u64, header: Header) -> FileAccount {
+    fn new(number: u64, len: u64, version: Result<Version, BadHeader>) -> FileAccount {
         FileAccount {
             number,
             len,
-            header,
+            version,
             records: RecordCounts::default(),
             record_bytes: 0,
             live_bytes: 0,
-            tail: None,
+            tail: Tail::Clean,
             contradictions: Vec::new(),
-        }
-    }
-
-    /// Its layout, if that is known.
-    #[must_use]
-    pub fn version(&self) -> Option<Version> {
-        match self.header {
-            Header::Known(version) => Some(version),
-            Header::Unknown(_) | Header::Short(_) => None,
         }
     }
 
@@ -315,8 +303,8 @@ impl FileAccount {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let ends_well = match self.tail {
-            Some(Tail::Clean | Tail::Zeros | Tail::Torn) => true,
-            Some(Tail::Damaged { .. }) | None => false,
+            Tail::Clean | Tail::Zeros | Tail::Torn => self.version.is_ok(),
+            Tail::Damaged { .. } => false,
         };
         ends_well && self.contradictions.is_empty()
     }

@@ -51,14 +51,14 @@ pub fn file_name(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// What the first bytes of a file say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Header {
-    /// The records that follow have this layout.
-    Known(Version),
+/// Why no record of a file can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadHeader {
     /// Nobody knows what follows.
+    #[error("version {0} is unknown")]
     Unknown(i32),
     /// The file ends within the header, after so many bytes.
+    #[error("file ends after {0} bytes, within its header")]
     Short(usize),
 }
 
@@ -116,22 +116,22 @@ pub struct Segment<R> {
 }
 
 impl<R: Read> Segment<R> {
-    /// Reads the header of `source`, and is ready for records if it is a known one.
+    /// Reads the header of `source`, and is ready for records if it tells a known version.
     ///
     /// # Errors
     /// What reading reports. Interrupted and short reads are gone on with.
-    pub fn open(mut source: R) -> io::Result<Result<Segment<R>, Header>> {
+    pub fn open(mut source: R) -> io::Result<Result<Segment<R>, BadHeader>> {
         let mut bytes = Vec::new();
         source
             .by_ref()
             .take(HEADER_LEN as u64)
             .read_to_end(&mut bytes)?;
         let Some((number, _)) = bytes.split_first_chunk() else {
-            return Ok(Err(Header::Short(bytes.len())));
+            return Ok(Err(BadHeader::Short(bytes.len())));
         };
         let number = i32::from_le_bytes(*number);
         let Some(version) = Version::of(number) else {
-            return Ok(Err(Header::Unknown(number)));
+            return Ok(Err(BadHeader::Unknown(number)));
         };
         Ok(Ok(Segment {
             source,

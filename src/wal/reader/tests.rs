@@ -174,7 +174,7 @@ fn damage_ends_a_file_and_not_the_others() {
         at: 4 + 90 + 5 + 76,
         fault: Fault::State { found: 9 },
     };
-    assert_eq!(account.files[0].tail, Some(tail));
+    assert_eq!(account.files[0].tail, tail);
     assert_eq!(account.files[0].rest_bytes(), 90 + 92);
     assert!(!account.is_sound());
 }
@@ -203,8 +203,8 @@ fn files_that_nobody_can_read_are_damage() {
     assert!(!is_sound);
     for line in [
         "binlog.2: 4 bytes; damaged at 0: version 6 is unknown\n",
-        "binlog.3: 0 bytes; damaged at 0: file is empty\n",
-        "binlog.4: 1 bytes; damaged at 0: file ends after 1 bytes\n",
+        "binlog.3: 0 bytes; damaged at 0: file ends after 0 bytes, within its header\n",
+        "binlog.4: 1 bytes; damaged at 0: file ends after 1 bytes, within its header\n",
         "1 jobs: 1 ready, 0 reserved, 0 delayed, 0 buried; 0 were deleted\n",
     ] {
         assert!(text.contains(line), "{line}{text}");

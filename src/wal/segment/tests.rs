@@ -96,10 +96,10 @@ fn names_are_plain_decimal() {
 #[test]
 fn headers_are_known_or_told() {
     let of = |bytes: &[u8]| Segment::open(bytes).unwrap().err();
-    assert_eq!(of(b""), Some(Header::Short(0)));
-    assert_eq!(of(b"\x07\0\0"), Some(Header::Short(3)));
-    assert_eq!(of(b"\x06\0\0\0"), Some(Header::Unknown(6)));
-    assert_eq!(of(b"\xff\xff\xff\xff"), Some(Header::Unknown(-1)));
+    assert_eq!(of(b""), Some(BadHeader::Short(0)));
+    assert_eq!(of(b"\x07\0\0"), Some(BadHeader::Short(3)));
+    assert_eq!(of(b"\x06\0\0\0"), Some(BadHeader::Unknown(6)));
+    assert_eq!(of(b"\xff\xff\xff\xff"), Some(BadHeader::Unknown(-1)));
     assert_eq!(of(b"\x07\0\0\0"), None);
     assert_eq!(of(b"\x05\0\0\0"), None);
 }
