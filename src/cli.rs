@@ -2,7 +2,8 @@
 //!
 //! Parsing is a function from words to what is to be done; printing and ending are left to `main`.
 //! Flags act at once from left to right, so that `-v` or `-h` answers before a later mistake is
-//! seen, and of a flag given twice the later one counts.
+//! seen, and of a flag given twice the later one counts. If the first word is `wal`, the others ask
+//! for a look at a binlog directory.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +15,11 @@ use crate::base::limits::{BODY_LEN_MAX_CEILING, BODY_LEN_MAX_DEFAULT};
 use crate::net::listener::ListenSpec;
 
 mod flags;
+mod wal;
 
 use flags::{Flag, by_long, by_short, help};
+
+pub use wal::WalTask;
 
 /// The version as clients see it: the release whose behaviour is kept, and after the sign that
 /// semantic versioning reserves for such additions, our own.
@@ -108,6 +112,8 @@ pub struct Parsed {
 pub enum Action {
     /// Serve.
     Run(Config),
+    /// Look at a binlog directory.
+    Wal(WalTask),
     /// Print `text` as it is and end.
     Print {
         /// Complete lines.
@@ -158,6 +164,10 @@ enum UsageError {
     UnexpectedValue { flag: String },
     #[error("invalid size: {}", value.display())]
     InvalidSize { value: OsString },
+    #[error("dump or check is missing")]
+    MissingVerb,
+    #[error("directory is missing")]
+    MissingDirectory,
     #[error("binlog (-b) is not supported yet")]
     Binlog,
     #[error("--sharded is not supported yet")]
@@ -172,7 +182,9 @@ impl UsageError {
             | UsageError::UnknownArgument { .. }
             | UsageError::MissingValue { .. }
             | UsageError::UnexpectedValue { .. }
-            | UsageError::InvalidSize { .. } => true,
+            | UsageError::InvalidSize { .. }
+            | UsageError::MissingVerb
+            | UsageError::MissingDirectory => true,
             UsageError::Binlog | UsageError::Sharded => false,
         }
     }
@@ -180,11 +192,18 @@ impl UsageError {
 
 /// What `args`, the program's name first, asks for.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Parsed {
-    let mut args = args.into_iter();
+    let mut args = args.into_iter().peekable();
     let program = args.next().map_or_else(
         || env!("CARGO_PKG_NAME").to_owned(),
         |name| name.to_string_lossy().into_owned(),
     );
+    if args.next_if(|word| word == wal::WORD).is_some() {
+        return Parsed {
+            warnings: Vec::new(),
+            action: wal::parse(&program, args),
+            program,
+        };
+    }
     let mut reader = Reader {
         program: &program,
         config: Config::default(),

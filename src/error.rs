@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::role::error::RoleError;
 use crate::sys::process::ProcessError;
+use crate::wal::error::WalError;
 
 /// Why the program cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum Error {
     /// Its role could not be played.
     #[error(transparent)]
     Role(#[from] RoleError),
+    /// A binlog directory could not be looked at.
+    #[error(transparent)]
+    Wal(#[from] WalError),
 }
 
 impl Error {
@@ -21,6 +25,8 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Role(role) => role_exit_code(role),
+            Error::Wal(WalError::Read { .. }) => 10,
+            Error::Wal(WalError::Print { .. }) => 1,
         }
     }
 }
@@ -126,5 +132,20 @@ mod tests {
         ] {
             assert_eq!(Error::Role(error).exit_code(), code);
         }
+    }
+
+    #[test]
+    fn a_binlog_that_cannot_be_read_is_10() {
+        let error = Error::Wal(WalError::Read {
+            step: "list",
+            path: "/d".into(),
+            source: refused(),
+        });
+        assert_eq!(error.exit_code(), 10);
+        assert_eq!(
+            Chain(&error).to_string(),
+            "/d: cannot list: Permission denied (os error 13)"
+        );
+        assert_eq!(Error::Wal(refused().into()).exit_code(), 1);
     }
 }

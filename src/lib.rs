@@ -9,6 +9,7 @@ pub mod session;
 
 pub mod net;
 pub mod sys;
+pub mod wal;
 
 pub mod cli;
 pub mod error;

@@ -2,13 +2,16 @@
 //! that tells what became of it.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use beanshard::cli::{self, Action, Config, Output};
+use beanshard::cli::{self, Action, Config, Output, WalTask};
 use beanshard::error::{Chain, Error};
 use beanshard::logging;
 use beanshard::role::legacy::Legacy;
+use beanshard::wal::check::check;
+use beanshard::wal::dump::{Form, dump};
+use beanshard::wal::error::WalError;
 
 fn main() -> ExitCode {
     let parsed = cli::parse(std::env::args_os());
@@ -25,17 +28,43 @@ fn main() -> ExitCode {
             logging::init(&parsed.program);
             match run(&config) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    complain(&parsed.program, Chain(&error));
-                    ExitCode::from(error.exit_code())
-                }
+                Err(error) => fail(&parsed.program, &error),
             }
         }
+        Action::Wal(task) => match look(&task) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            // A reader that has gone away has seen enough.
+            Err(WalError::Print { source }) if source.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(&parsed.program, &error.into()),
+        },
     }
 }
 
 fn run(config: &Config) -> Result<(), Error> {
     Ok(Legacy::start(config)?.run()?)
+}
+
+/// Looks at a binlog directory and says whether nothing in it is damaged.
+fn look(task: &WalTask) -> Result<bool, WalError> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let is_sound = match task {
+        WalTask::Dump { dir, is_json } => {
+            let form = if *is_json { Form::Json } else { Form::Text };
+            dump(dir, form, &mut out, &mut io::stderr())?
+        }
+        WalTask::Check { dir } => check(dir, &mut out)?,
+    };
+    out.flush()?;
+    Ok(is_sound)
+}
+
+/// Tells of the error, and gives the exit status for it.
+fn fail(program: &str, error: &Error) -> ExitCode {
+    complain(program, Chain(error));
+    ExitCode::from(error.exit_code())
 }
 
 /// Writes a line to standard error. One that cannot be written is no reason to end in another way

@@ -169,7 +169,9 @@ fn find(matches: impl Fn(&Row) -> bool) -> Option<Flag> {
 
 /// The help text.
 pub(super) fn help(program: &str) -> String {
-    let mut text = format!("Use: {program} [OPTIONS]\n\nOptions:\n");
+    let mut text = format!(
+        "Use: {program} [OPTIONS]\n     {program} wal --help   (to look at a binlog)\n\nOptions:\n"
+    );
     for row in &ROWS {
         let short = row.short.map(|letter| format!("-{letter}"));
         let long = row.long.map(|name| format!("--{name}"));
@@ -211,6 +213,6 @@ mod tests {
                 .all(|line| line.len() <= 100 && line.trim_end() == line),
             "{help}"
         );
-        assert_eq!(help.lines().count(), ROWS.len() + 3);
+        assert_eq!(help.lines().count(), ROWS.len() + 4);
     }
 }

@@ -225,7 +225,7 @@ fn unknown_words_are_refused() {
 fn a_refusal_comes_with_the_help_where_it_helps() {
     let text = |words: &[&str]| match parse_words(words).action {
         Action::Print { text, .. } => text,
-        Action::Run(_) => panic!("{words:?}"),
+        Action::Run(_) | Action::Wal(_) => panic!("{words:?}"),
     };
     assert!(text(&["-x"]).contains("\nUse: beanstalkd [OPTIONS]\n"));
     assert_eq!(

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod fd;
+pub mod file;
 pub mod poller;
 pub mod process;
 pub mod signal;

@@ -1,0 +1,299 @@
+//! `beanshard wal dump`: every record of a directory, one a line, for people or for programs.
+//! Bodies are shown by their length alone: they belong to the clients.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::base::time::NANOS_PER_SEC;
+use crate::wal::directory::Directory;
+use crate::wal::error::WalError;
+use crate::wal::json::Quoted;
+use crate::wal::record::{JobImage, Record, Version};
+use crate::wal::segment::{BadHeader, Found, Segment, Tail, file_name};
+
+/// How a dump is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Words and `name=value`; times in seconds.
+    Text,
+    /// An object of JSON a line; times in nanoseconds.
+    Json,
+}
+
+/// Writes the records of the directory at `path` to `out` as they come, and where each file ends.
+/// What is worth knowing besides goes to `notes`. Returns whether nothing was damaged; records that
+/// contradict one another are found by [`check`](crate::wal::check::check) alone.
+///
+/// # Errors
+/// [`WalError`]; what was read before has been written by then.
+pub fn dump(
+    path: &Path,
+    form: Form,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> Result<bool, WalError> {
+    let directory = Directory::look(path)?;
+    for note in directory.notes() {
+        writeln!(notes, "{note}")?;
+    }
+    let mut is_sound = true;
+    for &number in &directory.numbers {
+        let Some(file) = directory.open(number)? else {
+            continue;
+        };
+        let failed = |source| directory.failed("read", number, source);
+        let name = file_name(number);
+        let mut segment = match Segment::open(file).map_err(failed)? {
+            Ok(segment) => segment,
+            Err(header) => {
+                is_sound = false;
+                print_end(out, form, &name, 0, &header.into())?;
+                continue;
+            }
+        };
+        let version = segment.version();
+        loop {
+            match segment.read_next().map_err(failed)? {
+                Found::Record { offset, record, .. } => {
+                    print_record(out, form, &name, version, offset, &record)?;
+                }
+                Found::End { offset, tail } => {
+                    is_sound &= !matches!(tail, Tail::Damaged { .. });
+                    print_end(out, form, &name, offset, &tail.into())?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(is_sound)
+}
+
+fn print_record(
+    out: &mut impl Write,
+    form: Form,
+    name: &str,
+    version: Version,
+    offset: u64,
+    record: &Record<'_>,
+) -> io::Result<()> {
+    match form {
+        Form::Text => print_text(out, name, offset, record),
+        Form::Json => print_json(out, name, version, offset, record),
+    }
+}
+
+fn kind(record: &Record<'_>) -> &'static str {
+    if record.content.is_some() {
+        "full"
+    } else {
+        "short"
+    }
+}
+
+fn print_text(
+    out: &mut impl Write,
+    name: &str,
+    offset: u64,
+    record: &Record<'_>,
+) -> io::Result<()> {
+    let JobImage {
+        id,
+        pri,
+        delay,
+        ttr,
+        body_len,
+        created_at,
+        deadline_at,
+        counts,
+        state,
+    } = record.job;
+    write!(out, "{name} {offset} {} id={}", kind(record), id.0)?;
+    if let Some(content) = &record.content {
+        write!(out, " tube={}", Ascii(content.tube.as_bytes()))?;
+    }
+    writeln!(
+        out,
+        " state={} pri={} delay={} ttr={} created={} deadline={} reserves={} timeouts={} \
+         releases={} buries={} kicks={} body={body_len}",
+        state.word(),
+        pri.0,
+        Seconds(delay.0),
+        Seconds(ttr.0),
+        Seconds(created_at.0),
+        Seconds(deadline_at.0),
+        counts.reserves,
+        counts.timeouts,
+        counts.releases,
+        counts.buries,
+        counts.kicks,
+    )
+}
+
+fn print_json(
+    out: &mut impl Write,
+    name: &str,
+    version: Version,
+    offset: u64,
+    record: &Record<'_>,
+) -> io::Result<()> {
+    let JobImage {
+        id,
+        pri,
+        delay,
+        ttr,
+        body_len,
+        created_at,
+        deadline_at,
+        counts,
+        state,
+    } = record.job;
+    write!(
+        out,
+        "{{\"file\":{},\"offset\":{offset},\"version\":{},\"kind\":\"{}\",\"id\":{},\"tube\":",
+        Quoted(name),
+        version.number(),
+        kind(record),
+        id.0,
+    )?;
+    match &record.content {
+        Some(content) => write!(out, "{}", Quoted(Ascii(content.tube.as_bytes())))?,
+        None => write!(out, "null")?,
+    }
+    writeln!(
+        out,
+        ",\"state\":\"{}\",\"pri\":{},\"delay_ns\":{},\"ttr_ns\":{},\"created_at_ns\":{},\
+         \"deadline_at_ns\":{},\"reserves\":{},\"timeouts\":{},\"releases\":{},\"buries\":{},\
+         \"kicks\":{},\"body_len\":{body_len}}}",
+        state.word(),
+        pri.0,
+        delay.0,
+        ttr.0,
+        created_at.0,
+        deadline_at.0,
+        counts.reserves,
+        counts.timeouts,
+        counts.releases,
+        counts.buries,
+        counts.kicks,
+    )
+}
+
+/// The end of a file at `offset`.
+fn print_end(
+    out: &mut impl Write,
+    form: Form,
+    name: &str,
+    offset: u64,
+    ending: &Ending,
+) -> io::Result<()> {
+    if form == Form::Text {
+        return writeln!(out, "{name} {offset} end: {ending}");
+    }
+    write!(
+        out,
+        "{{\"file\":{},\"offset\":{offset},\"end\":{}",
+        Quoted(name),
+        Quoted(ending.word())
+    )?;
+    if let Ending::Damaged { at, fault } = ending {
+        write!(out, ",\"at\":{at},\"fault\":{}", Quoted(fault))?;
+    }
+    writeln!(out, "}}")
+}
+
+/// How a file ends, in words.
+pub(super) enum Ending {
+    Clean,
+    Zeros,
+    Torn,
+    Damaged { at: u64, fault: String },
+}
+
+impl Ending {
+    fn word(&self) -> &'static str {
+        match self {
+            Ending::Clean => "clean",
+            Ending::Zeros => "zeros",
+            Ending::Torn => "torn",
+            Ending::Damaged { .. } => "damaged",
+        }
+    }
+}
+
+impl From<Tail> for Ending {
+    fn from(tail: Tail) -> Ending {
+        match tail {
+            Tail::Clean => Ending::Clean,
+            Tail::Zeros => Ending::Zeros,
+            Tail::Torn => Ending::Torn,
+            Tail::Damaged { at, fault } => Ending::Damaged {
+                at,
+                fault: fault.to_string(),
+            },
+        }
+    }
+}
+
+impl From<BadHeader> for Ending {
+    fn from(header: BadHeader) -> Ending {
+        Ending::Damaged {
+            at: 0,
+            fault: header.to_string(),
+        }
+    }
+}
+
+impl Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.word())?;
+        match self {
+            Ending::Damaged { at, fault } => write!(f, " at {at}: {fault}"),
+            Ending::Clean | Ending::Zeros | Ending::Torn => Ok(()),
+        }
+    }
+}
+
+/// Bytes of a tube's name, all of which are ASCII.
+struct Ascii<'a>(&'a [u8]);
+
+impl Display for Ascii<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.escape_ascii().fmt(f)
+    }
+}
+
+/// Nanoseconds as seconds, with as many decimals as they need.
+struct Seconds(i64);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.unsigned_abs();
+        let (whole, rest) = (nanos / NANOS_PER_SEC, nanos % NANOS_PER_SEC);
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{whole}")?;
+        if rest != 0 {
+            let decimals = format!("{rest:09}");
+            write!(f, ".{}", decimals.trim_end_matches('0'))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_the_decimals_they_need() {
+        for (nanos, text) in [
+            (0, "0"),
+            (33_000_000_000, "33"),
+            (1_500_000_000, "1.5"),
+            (-1, "-0.000000001"),
+            (i64::MIN, "-9223372036.854775808"),
+        ] {
+            assert_eq!(Seconds(nanos).to_string(), text);
+        }
+    }
+}

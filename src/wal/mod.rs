@@ -1,0 +1,15 @@
+//! The binlog on disk, as the original writes it: records, the files that hold them, and the
+//! account of a whole directory. This is the reading half: nothing here changes a directory or
+//! locks it, so it may be used beside a server that writes.
+//!
+//! Every byte is taken for what it may be: written by another program, cut off by a crash, or
+//! damaged. Sizes are checked before they are used, and what is wrong is told with its place.
+
+pub mod check;
+pub mod directory;
+pub mod dump;
+pub mod error;
+mod json;
+pub mod reader;
+pub mod record;
+pub mod segment;
