@@ -4,9 +4,9 @@
 
 use beanshard::base::ids::{Caller, JobId, SessionId, ShardId};
 use beanshard::base::time::Nanos;
-use beanshard::engine::Engine;
-use beanshard::engine::host::{Joined, NoJournal, Outbox};
+use beanshard::engine::host::{NoJournal, Outbox};
 use beanshard::engine::op::Op;
+use beanshard::role::shard::Shard;
 use beanshard::session::shards::{ShardMap, Shards};
 use beanshard::session::stats::ProcessStats;
 use beanshard::session::table::{Fed, Sessions, Settings};
@@ -25,38 +25,27 @@ const BODY_LEN_MAX: u32 = 3_000;
 
 const CLIENTS: usize = 6;
 
-/// A shard in the same process.
-struct Direct {
-    engine: Engine,
-}
+/// The shard of `--legacy`, but for the ids.
+struct Direct(Shard<NoJournal>);
 
 impl Shards for Direct {
-    fn attach(&mut self, _: ShardId, session: SessionId) {
-        self.engine.attach(session);
+    fn attach(&mut self, shard: ShardId, session: SessionId) {
+        self.0.attach(shard, session);
     }
 
     fn submit(
         &mut self,
         now: Nanos,
-        _: ShardId,
+        shard: ShardId,
         from: Caller,
         op: Op<'_>,
         outbox: &mut impl Outbox,
     ) {
-        let host = &mut Joined {
-            outbox,
-            journal: &mut NoJournal,
-        };
-        let applied = self.engine.apply(now, from, op, host);
-        applied.expect("a session is attached before it asks");
+        self.0.submit(now, shard, from, op, outbox);
     }
 
-    fn detach(&mut self, now: Nanos, _: ShardId, session: SessionId, outbox: &mut impl Outbox) {
-        let host = &mut Joined {
-            outbox,
-            journal: &mut NoJournal,
-        };
-        self.engine.detach(now, session, host);
+    fn detach(&mut self, now: Nanos, shard: ShardId, id: SessionId, outbox: &mut impl Outbox) {
+        self.0.detach(now, shard, id, outbox);
     }
 
     /// Ids are given when jobs arrive, as they are at the end of a link.
@@ -76,21 +65,14 @@ trait Glue: Shards + Sized {
 
 impl Glue for Direct {
     fn new(map: ShardMap) -> Direct {
-        Direct {
-            engine: engine_of(map, SHARD),
-        }
+        Direct(Shard::new(engine_of(map, SHARD), NoJournal))
     }
 
     fn pump(_: &mut Side<Direct>, _: Nanos) {}
 
     fn tick(side: &mut Side<Direct>, now: Nanos) {
-        side.table.tick_shard(now, SHARD, |shards, outbox| {
-            let host = &mut Joined {
-                outbox,
-                journal: &mut NoJournal,
-            };
-            shards.engine.tick(now, host);
-        });
+        side.table
+            .tick_shard(now, SHARD, |shards, outbox| shards.0.tick(now, outbox));
     }
 }
 
