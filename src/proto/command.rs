@@ -4,7 +4,7 @@
 //! command, whatever the rest looks like. The argument readers behind it are strict, `kick` apart,
 //! and judge a line by itself; limits that are a matter of configuration are the session's.
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use crate::base::ids::{JobId, Pri};
 use crate::base::limits::RESERVE_TIMEOUT_SECS_MAX;
@@ -461,6 +461,15 @@ fn refuse(kind: Kind, arguments: &[u8]) -> Refused {
         counted,
         body_len,
     }
+}
+
+/// The length of the body that a line announces which is too long to be read, from the beginning of
+/// that line: only of a `put`, and only if its fourth word has come to an end.
+#[must_use]
+pub fn announced_len(beginning: &[u8]) -> Option<u32> {
+    let arguments = beginning.strip_prefix(Kind::Put.prefix().as_bytes())?;
+    let (whole_words, _) = arguments.split_at(memrchr(b' ', arguments)?);
+    parse_announced_len(whole_words)
 }
 
 /// The size in the arguments of a `put`, whatever is wrong with the others.

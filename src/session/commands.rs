@@ -144,12 +144,22 @@ impl Session {
         Step::Done
     }
 
-    /// Answers a line that was too long to look at.
-    pub(crate) fn refuse_long_line(&mut self, http: bool, replies: &mut Replies) -> Step<'static> {
+    /// Answers a line that was too long to look at. If it was a put, its body is thrown away as
+    /// far as its length could be read.
+    pub(crate) fn refuse_long_line(
+        &mut self,
+        http: bool,
+        body_len: Option<u32>,
+        input: &mut Input,
+        replies: &mut Replies,
+    ) -> Step<'static> {
         if http {
             self.closing = true;
-        } else {
-            self.refuse_in_turn(reply::BAD_FORMAT, replies);
+            return Step::Done;
+        }
+        self.refuse_in_turn(reply::BAD_FORMAT, replies);
+        if let Some(body_len) = body_len {
+            input.skip_refused_body(body_len);
         }
         Step::Done
     }

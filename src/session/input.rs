@@ -13,6 +13,7 @@ use crate::base::body::Body;
 use crate::base::limits::{
     BODY_GATHER_LEN_MAX, BODY_LEN_MAX_CEILING, BODY_RESERVE_LEN_MAX, LINE_LEN_MAX,
 };
+use crate::proto::command::announced_len;
 use crate::proto::http::is_http;
 use crate::proto::line::{CRLF, find_end};
 
@@ -36,6 +37,8 @@ pub enum Item<'a> {
     LineTooLong {
         /// Whether it began as a web client's lines do.
         http: bool,
+        /// Of a `put` the length of the body that it announces, where that could be read.
+        body_len: Option<u32>,
     },
     /// The body that was expected, without its CR LF.
     Body(Body),
@@ -62,7 +65,11 @@ enum State {
     #[default]
     Line,
     /// In a line that is too long. `after_cr`: the byte thrown away last was a CR.
-    LineTooLong { http: bool, after_cr: bool },
+    LineTooLong {
+        http: bool,
+        body_len: Option<u32>,
+        after_cr: bool,
+    },
     /// In a body that is left with the caller until it is complete.
     Gathering { whole_len: usize },
     /// In a body that is collected here.
@@ -88,7 +95,11 @@ impl Input {
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Item<'a>> {
         let step = match mem::take(&mut self.state) {
             State::Line => line(bytes),
-            State::LineTooLong { http, after_cr } => line_too_long(http, after_cr, bytes),
+            State::LineTooLong {
+                http,
+                body_len,
+                after_cr,
+            } => line_too_long(http, body_len, after_cr, bytes),
             State::Gathering { whole_len } => gather(whole_len, bytes),
             State::Collecting(body) => collect(body, bytes),
             State::Skipping { left, why } => skip(left, why, bytes),
@@ -236,10 +247,15 @@ fn line<'a>(bytes: &mut &'a [u8]) -> Step<'a> {
     if bytes.len() < LINE_LEN_MAX {
         return Step::Wait(State::Line);
     }
-    line_too_long(is_http(bytes), false, bytes)
+    line_too_long(is_http(bytes), announced_len(window), false, bytes)
 }
 
-fn line_too_long<'a>(http: bool, after_cr: bool, bytes: &mut &'a [u8]) -> Step<'a> {
+fn line_too_long<'a>(
+    http: bool,
+    body_len: Option<u32>,
+    after_cr: bool,
+    bytes: &mut &'a [u8],
+) -> Step<'a> {
     let end = if after_cr && bytes.first() == Some(&b'\n') {
         Some(1)
     } else {
@@ -247,11 +263,15 @@ fn line_too_long<'a>(http: bool, after_cr: bool, bytes: &mut &'a [u8]) -> Step<'
     };
     if let Some(end) = end {
         *bytes = &bytes[end..];
-        return Step::Done(Item::LineTooLong { http });
+        return Step::Done(Item::LineTooLong { http, body_len });
     }
     let after_cr = bytes.last().map_or(after_cr, |&last| last == b'\r');
     *bytes = &[];
-    Step::Wait(State::LineTooLong { http, after_cr })
+    Step::Wait(State::LineTooLong {
+        http,
+        body_len,
+        after_cr,
+    })
 }
 
 fn gather<'a>(whole_len: usize, bytes: &mut &'a [u8]) -> Step<'a> {

@@ -464,7 +464,9 @@ impl Hall {
                     Err(refused) => session.refuse(refused, room),
                 }
             }
-            Item::LineTooLong { http } => session.refuse_long_line(http, replies),
+            Item::LineTooLong { http, body_len } => {
+                session.refuse_long_line(http, body_len, input, replies)
+            }
             Item::Body(body) => {
                 if let Some(traces) = &mut self.traces {
                     let what = Traced::Body(session.putting_id());

@@ -97,8 +97,12 @@ impl Framer {
         let is_quit = line.starts_with(b"quit") && !line.contains(&0);
         if is_http(line) || (is_quit && !is_long) {
             self.is_closed = true;
-        } else if let Some(arguments) = line.strip_prefix(b"put ").filter(|_| !is_long) {
-            self.take_put(arguments);
+        } else if let Some(arguments) = line.strip_prefix(b"put ") {
+            if is_long {
+                self.refuse(fourth_word_of_long_line(line));
+            } else {
+                self.take_put(arguments);
+            }
         } else {
             self.replies += 1;
         }
@@ -157,6 +161,14 @@ fn fourth_word(arguments: &[u8]) -> Option<u32> {
     let words = text.unwrap_or(&lossy).split(' ');
     let word = words.filter(|word| !word.is_empty()).nth(3)?;
     number(word.as_bytes())
+}
+
+/// Of a line that is too long only the first 224 bytes are looked at, and the last word of these
+/// may go on.
+fn fourth_word_of_long_line(line: &[u8]) -> Option<u32> {
+    let beginning = &line[4..line.len().min(224)];
+    let end = beginning.iter().rposition(|&byte| byte == b' ')?;
+    fourth_word(&beginning[..end])
 }
 
 fn number(digits: &[u8]) -> Option<u32> {

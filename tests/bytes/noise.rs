@@ -68,6 +68,10 @@ fn piece() -> BoxedStrategy<Vec<u8>> {
     });
     let ends = vec(select(&b"\r\n"[..]), 1..4);
     let long = (200..500usize).prop_map(|len| vec![b'l'; len]);
+    let long_put = (0..30usize, 10..110usize, 150..300usize).prop_map(|(size, spaces, junk)| {
+        let (spaces, junk) = (" ".repeat(spaces), "x".repeat(junk));
+        format!("put 0 0 1{spaces}{size} {junk}\r\n").into_bytes()
+    });
     let http = select(&["GET / HTTP/1.1\r\n", "Host: x\r\n"][..])
         .prop_map(|line| line.as_bytes().to_vec());
     prop_oneof![
@@ -78,6 +82,7 @@ fn piece() -> BoxedStrategy<Vec<u8>> {
         4 => vec(any::<u8>(), 0..30),
         3 => ends,
         1 => long,
+        2 => long_put,
         1 => select(&["quit\r\n", "quit"][..]).prop_map(|line| line.as_bytes().to_vec()),
         1 => http,
     ]

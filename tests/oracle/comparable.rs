@@ -52,9 +52,6 @@ fn may_bring_a_body(line: &[u8]) -> bool {
     let Some(arguments) = line.strip_prefix(b"put ") else {
         return false;
     };
-    if line.len() + 2 > BLOCK_LEN {
-        return false;
-    }
     let mut words = arguments
         .split(|&byte| byte == b' ')
         .filter(|word| !word.is_empty());

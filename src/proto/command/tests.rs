@@ -430,6 +430,23 @@ fn counted_commands_have_their_own_key() {
     }
 }
 
+#[test]
+fn a_line_that_is_too_long_announces_a_body_if_its_fourth_word_has_ended() {
+    for (beginning, expected) in [
+        (&b"put 0 0 1 14 xxxx"[..], Some(14)),
+        (b"put  -1  0 1 14 ", Some(14)),
+        (b"put 0 0 1 14", None),
+        (b"put 0 0 1 0000", None),
+        (b"put 0 0 1 14x y", None),
+        (b"put 0 0 1", None),
+        (b"putter 0 0 1 14 x", None),
+        (b"use 0 0 1 14 x", None),
+    ] {
+        let text = beginning.escape_ascii();
+        assert_eq!(announced_len(beginning), expected, "{text}");
+    }
+}
+
 /// The command as a client would send it, without its CR LF.
 fn print(command: &Command<'_>) -> Vec<u8> {
     let arguments = match *command {

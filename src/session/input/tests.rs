@@ -31,7 +31,7 @@ impl Client {
         while let Some(item) = self.input.next(&mut bytes) {
             self.got.push(match item {
                 Item::Line(line) => Got::Line(line.escape_ascii().to_string()),
-                Item::LineTooLong { http } => Got::TooLong { http },
+                Item::LineTooLong { http, .. } => Got::TooLong { http },
                 Item::Body(body) => Got::Body(body.to_vec()),
                 Item::BodyUnterminated => Got::Unterminated,
                 Item::Skipped(why) => Got::Skipped(why),
