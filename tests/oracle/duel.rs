@@ -129,7 +129,10 @@ impl Duel {
     }
 
     fn send(&mut self, client: usize, units: &[Unit]) -> io::Result<()> {
-        let one_by_one = (0..CLIENTS).any(|other| other != client && self.owed[other] > 1);
+        // Commands that arrive together happen at one moment in ours. Where it is waited for, what
+        // they have started would be over at the same time, and a moment apart in the C server.
+        let one_by_one =
+            self.is_timed || (0..CLIENTS).any(|other| other != client && self.owed[other] > 1);
         if !one_by_one {
             return self.send_at_once(client, units);
         }
