@@ -4,7 +4,7 @@ use crate::base::ids::{JobId, Pri};
 use crate::base::time::{Nanos, Secs};
 use crate::engine::event::Event;
 use crate::engine::host::{Host, Record};
-use crate::engine::job::JobState;
+use crate::engine::job::{JobKey, JobState};
 use crate::engine::{By, Engine};
 
 impl Engine {
@@ -25,8 +25,12 @@ impl Engine {
         };
         let tube = self.jobs[job].tube;
         self.tubes[tube].deletes += 1;
+        host.append(Record::Delete {
+            key: JobKey(job),
+            job: &self.jobs[job].record,
+            body_len: self.jobs[job].body_len(),
+        });
         self.remove(job);
-        host.append(Record::Delete { id });
         host.emit(by.from, Event::Deleted { id });
     }
 
@@ -55,14 +59,12 @@ impl Engine {
         } else {
             self.make_delayed(job, now.after(delay));
         }
-        host.append(Record::Update {
-            job: &self.jobs[job].record,
-        });
+        host.append(self.update_of(job));
         host.emit(by.from, Event::Released { id });
         self.serve(now, self.jobs[job].tube, host);
     }
 
-    pub(super) fn bury(&mut self, by: By, id: JobId, pri: Pri, host: &mut impl Host) {
+    pub(super) fn bury(&mut self, now: Nanos, by: By, id: JobId, pri: Pri, host: &mut impl Host) {
         let Some(job) = self.held_by(by, id) else {
             return host.emit(by.from, Event::NotFound);
         };
@@ -73,10 +75,8 @@ impl Engine {
         // Nothing below can fail.
         self.set_pri(job, pri);
         self.jobs[job].record.counts.buries += 1;
-        self.make_buried(job);
-        host.append(Record::Update {
-            job: &self.jobs[job].record,
-        });
+        self.make_buried(job, now);
+        host.append(self.update_of(job));
         host.emit(by.from, Event::Buried { id });
     }
 
@@ -87,6 +87,14 @@ impl Engine {
         let deadline = now.after(self.jobs[job].record.ttr);
         self.set_deadline(job, deadline);
         host.emit(by.from, Event::Touched { id, deadline });
+    }
+
+    /// What the journal is told of a job that has changed.
+    pub(super) fn update_of(&self, job: u32) -> Record<'_> {
+        Record::Update {
+            job: &self.jobs[job].record,
+            body_len: self.jobs[job].body_len(),
+        }
     }
 
     fn held_by(&self, by: By, id: JobId) -> Option<u32> {

@@ -4,7 +4,7 @@ use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId};
 use crate::base::name::TubeName;
 use crate::engine::event::Event;
-use crate::engine::job::JobRecord;
+use crate::engine::job::{JobKey, JobRecord};
 use crate::engine::stats::JournalStats;
 
 /// Takes what the engine says. The event borrows from the engine, so that a body is copied at most
@@ -13,7 +13,18 @@ pub trait Outbox {
     /// `event` is for the session of `to`, about its ask `to.seq`; announcements have
     /// [`Seq::NONE`](crate::base::ids::Seq::NONE).
     fn emit(&mut self, to: Caller, event: Event<'_>);
+
+    /// The same, but what is said must not leave before the journal has confirmed `ticket`.
+    /// Only a host whose journal confirms at once may take one for the other.
+    fn emit_after(&mut self, ticket: Ticket, to: Caller, event: Event<'_>) {
+        let _ = ticket;
+        self.emit(to, event);
+    }
 }
+
+/// How much a journal has been told: grows with every record, and covers all that came before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
 
 /// Where a shard's history is kept, so that a restart finds the jobs again.
 ///
@@ -37,7 +48,7 @@ pub trait Journal {
     fn append(&mut self, record: Record<'_>);
 
     /// Number of the file with the job's full record, 0 if there is none.
-    fn segment_of(&self, id: JobId) -> u64;
+    fn segment_of(&self, id: JobId, key: JobKey) -> u64;
 
     /// The journal's own numbers.
     fn stats(&self) -> JournalStats;
@@ -50,8 +61,10 @@ pub struct NoRoom;
 /// One thing that happened to a job.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<'a> {
-    /// It came into being.
+    /// It came into being, or is written anew as it is.
     Put {
+        /// Under which the journal keeps what it knows of the job.
+        key: JobKey,
         /// What is kept of it.
         job: &'a JobRecord,
         /// Where it is.
@@ -63,11 +76,17 @@ pub enum Record<'a> {
     Update {
         /// What is kept of it.
         job: &'a JobRecord,
+        /// Bytes that it carries.
+        body_len: u32,
     },
     /// It is gone.
     Delete {
-        /// Which one.
-        id: JobId,
+        /// As under [`Record::Put`]; from now on it may be another job's.
+        key: JobKey,
+        /// What was kept of it.
+        job: &'a JobRecord,
+        /// Bytes that it carried.
+        body_len: u32,
     },
 }
 
@@ -103,8 +122,8 @@ impl<O, J: Journal> Journal for Joined<'_, O, J> {
         self.journal.append(record);
     }
 
-    fn segment_of(&self, id: JobId) -> u64 {
-        self.journal.segment_of(id)
+    fn segment_of(&self, id: JobId, key: JobKey) -> u64 {
+        self.journal.segment_of(id, key)
     }
 
     fn stats(&self) -> JournalStats {
@@ -127,7 +146,7 @@ impl Journal for NoJournal {
 
     fn append(&mut self, _: Record<'_>) {}
 
-    fn segment_of(&self, _: JobId) -> u64 {
+    fn segment_of(&self, _: JobId, _: JobKey) -> u64 {
         0
     }
 

@@ -57,13 +57,18 @@ pub struct JobRecord {
     pub ttr: Secs,
     /// When it was put.
     pub created_at: Nanos,
-    /// When its state ends by itself. Meaningless in a state that does not.
+    /// When its state ends by itself. Of a buried job, the moment of its burial, by which it stands
+    /// among the others; no two of a shard have the same. Meaningless of a ready job.
     pub deadline: Nanos,
     /// What has happened to it how often.
     pub counts: JobCounts,
     /// Where it is in its life.
     pub state: JobState,
 }
+
+/// A small number that a job has as long as it is in the engine. Then another may get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey(pub u32);
 
 /// A job in the engine.
 pub(super) struct Job {
@@ -125,6 +130,13 @@ impl Jobs {
     /// Takes note of where a heap has put a job.
     pub(super) fn place(&mut self, slot: u32, position: u32) {
         self.slots[slot].position = position;
+    }
+}
+
+impl Job {
+    /// Length of its body in bytes. No body is longer than the protocol can say.
+    pub(super) fn body_len(&self) -> u32 {
+        u32::try_from(self.body.len()).unwrap_or(u32::MAX)
     }
 }
 

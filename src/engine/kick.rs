@@ -3,7 +3,7 @@
 use crate::base::ids::JobId;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
-use crate::engine::host::{Host, NoRoom, Record};
+use crate::engine::host::{Host, NoRoom};
 use crate::engine::job::JobState;
 use crate::engine::{By, Engine};
 
@@ -58,9 +58,7 @@ impl Engine {
         // Nothing below can fail.
         self.jobs[job].record.counts.kicks += 1;
         self.make_ready(job);
-        host.append(Record::Update {
-            job: &self.jobs[job].record,
-        });
+        host.append(self.update_of(job));
         self.serve(now, self.jobs[job].tube, host);
         Ok(())
     }

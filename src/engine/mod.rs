@@ -19,6 +19,7 @@ pub mod op;
 mod pause;
 mod peek;
 mod put;
+pub mod replay;
 mod reserve;
 pub mod stats;
 #[cfg(test)]
@@ -34,7 +35,7 @@ use crate::base::time::Nanos;
 use crate::engine::client::Clients;
 use crate::engine::event::Event;
 use crate::engine::host::Host;
-use crate::engine::job::{DueKey, JOB_OVERHEAD_BYTES, JobState, Jobs};
+use crate::engine::job::{DueKey, JOB_OVERHEAD_BYTES, JobKey, JobState, Jobs};
 use crate::engine::op::Op;
 use crate::engine::stats::{JobGauges, JobStats, ShardStats, TubeStats};
 use crate::engine::tube::{TUBE_OVERHEAD_BYTES, Tubes};
@@ -57,6 +58,8 @@ pub struct Engine {
     total_jobs: u64,
     /// Sum of the lengths of all bodies.
     body_bytes: usize,
+    /// Moment of the latest burial.
+    last_burial: Nanos,
 }
 
 /// What an engine is made with.
@@ -91,6 +94,7 @@ impl Engine {
             job_timeouts: 0,
             total_jobs: 0,
             body_bytes: 0,
+            last_burial: Nanos(0),
         }
     }
 
@@ -121,7 +125,7 @@ impl Engine {
             Op::ReserveJob { id } => self.reserve_job(now, by, id, host),
             Op::Delete { id } => self.delete(by, id, host),
             Op::Release { id, pri, delay } => self.release(now, by, id, pri, delay, host),
-            Op::Bury { id, pri } => self.bury(by, id, pri, host),
+            Op::Bury { id, pri } => self.bury(now, by, id, pri, host),
             Op::Touch { id } => self.touch(now, by, id, host),
             Op::Kick { count } => self.kick(now, by, count, host),
             Op::KickJob { id } => self.kick_job(now, by, id, host),
@@ -221,7 +225,7 @@ impl Engine {
             delay: record.delay,
             ttr: record.ttr,
             left_secs,
-            segment: host.segment_of(id),
+            segment: host.segment_of(id, JobKey(slot)),
             counts: record.counts,
         };
         host.emit(by.from, Event::JobStats(stats));

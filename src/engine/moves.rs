@@ -7,6 +7,10 @@ use crate::engine::Engine;
 use crate::engine::client::Reserve;
 use crate::engine::job::{DueKey, JobState, ReadyKey};
 
+/// Nanoseconds between two burials at least. A journal keeps their order by their moments, and
+/// keeps these in microseconds.
+const BURIAL_STEP_NANOS: u64 = 1000;
+
 impl Engine {
     /// The job can be reserved by whoever asks. The caller serves the tube next.
     pub(super) fn make_ready(&mut self, job: u32) {
@@ -22,8 +26,10 @@ impl Engine {
     }
 
     /// The job is the last of those buried.
-    pub(super) fn make_buried(&mut self, job: u32) {
+    pub(super) fn make_buried(&mut self, job: u32, now: Nanos) {
         self.leave(job);
+        self.last_burial = now.max(Nanos(self.last_burial.0.saturating_add(BURIAL_STEP_NANOS)));
+        self.jobs[job].record.deadline = self.last_burial;
         self.enter(job, JobState::Buried);
     }
 

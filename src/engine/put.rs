@@ -5,7 +5,7 @@ use crate::base::list::Links;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
 use crate::engine::host::{Host, Record};
-use crate::engine::job::{Job, JobCounts, JobRecord, JobState};
+use crate::engine::job::{Job, JobCounts, JobKey, JobRecord, JobState};
 use crate::engine::op::Put;
 use crate::engine::{By, Engine};
 
@@ -63,8 +63,10 @@ impl Engine {
         let home = &mut self.tubes[tube];
         home.job_count += 1;
         home.total_jobs += 1;
+        let key = JobKey(job);
         let (job, tube_name) = (&self.jobs[job], self.tubes[tube].name.as_name());
         host.append(Record::Put {
+            key,
             job: &job.record,
             tube: tube_name,
             body: &job.body,

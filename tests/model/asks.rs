@@ -7,6 +7,7 @@ use beanshard::base::time::Secs;
 use beanshard::engine::event::Event;
 use beanshard::engine::host::{Journal, Record};
 use beanshard::engine::job::JobCounts;
+use beanshard::engine::job::JobKey;
 use beanshard::engine::op::{Put, Style};
 
 use super::{Asked, Job, Mood, Naive, State};
@@ -46,6 +47,7 @@ impl Naive {
         });
         let job = &self.jobs[self.jobs.len() - 1];
         asked.scribe.append(Record::Put {
+            key: JobKey(0),
             job: &job.record(),
             tube: tube.as_name(),
             body: &job.body,
@@ -191,7 +193,11 @@ impl Naive {
                 let job = self.jobs.remove(at);
                 self.tube(job.tube.as_name()).expect("it has a job").deletes += 1;
                 self.sweep();
-                asked.scribe.append(Record::Delete { id });
+                asked.scribe.append(Record::Delete {
+                    key: JobKey(0),
+                    job: &job.record(),
+                    body_len: job.body.len() as u32,
+                });
                 asked.say(Event::Deleted { id });
             }
             Some(_) | None => asked.say(Event::NotFound),

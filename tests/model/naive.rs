@@ -425,6 +425,7 @@ impl Naive {
         self.jobs[job].is_astray = false;
         scribe.append(Record::Update {
             job: &self.jobs[job].record(),
+            body_len: self.jobs[job].body.len() as u32,
         });
     }
 }

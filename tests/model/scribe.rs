@@ -8,7 +8,7 @@ use beanshard::base::name::{TubeName, TubeNameBuf};
 use beanshard::base::time::{Nanos, Secs};
 use beanshard::engine::event::Event;
 use beanshard::engine::host::{Journal, NoRoom, Outbox, Record};
-use beanshard::engine::job::{JobRecord, JobState};
+use beanshard::engine::job::{JobKey, JobRecord, JobState};
 use beanshard::engine::stats::{JobStats, JournalStats};
 
 /// See the module's description.
@@ -130,7 +130,9 @@ impl Journal for Scribe {
 
     fn append(&mut self, record: Record<'_>) {
         let (entry, line) = match record {
-            Record::Put { job, tube, body } => {
+            Record::Put {
+                job, tube, body, ..
+            } => {
                 let bytes = body.escape_ascii();
                 let line = format!("  record: put in {tube:?} {bytes} {}", record_text(job));
                 let entry = Entry::Put {
@@ -140,17 +142,20 @@ impl Journal for Scribe {
                 };
                 (entry, line)
             }
-            Record::Update { job } => {
-                let line = format!("  record: update {}", record_text(job));
+            Record::Update { job, body_len } => {
+                let line = format!("  record: update {} {body_len}", record_text(job));
                 (Entry::Update { job: *job }, line)
             }
-            Record::Delete { id } => (Entry::Delete { id }, format!("  record: delete {id:?}")),
+            Record::Delete { job, body_len, .. } => {
+                let line = format!("  record: delete {:?} {body_len}", job.id);
+                (Entry::Delete { id: job.id }, line)
+            }
         };
         self.history.push(entry);
         self.lines.push(line);
     }
 
-    fn segment_of(&self, id: JobId) -> u64 {
+    fn segment_of(&self, id: JobId, _: JobKey) -> u64 {
         id.0 % 7
     }
 

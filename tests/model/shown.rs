@@ -5,6 +5,7 @@ use beanshard::base::name::TubeName;
 use beanshard::base::time::Secs;
 use beanshard::engine::event::Event;
 use beanshard::engine::host::Journal;
+use beanshard::engine::job::JobKey;
 use beanshard::engine::stats::{JobGauges, JobStats, ShardStats, TubeStats};
 
 use super::{Asked, Job, Naive, Session, State};
@@ -35,7 +36,7 @@ impl Naive {
             delay: job.delay,
             ttr: job.ttr,
             left_secs: left_secs / 1_000_000_000,
-            segment: asked.scribe.segment_of(id),
+            segment: asked.scribe.segment_of(id, JobKey(0)),
             counts: job.counts,
         }));
     }

@@ -1,0 +1,78 @@
+//! What a journal and its engine have to do with each other outside of commands: a start brings the
+//! jobs back, and later the journal asks for jobs that it wants to write anew.
+
+use crate::base::body::Body;
+use crate::base::ids::JobId;
+use crate::base::list::Links;
+use crate::base::name::TubeName;
+use crate::base::slot::SLOT_BITS;
+use crate::engine::host::Record;
+use crate::engine::job::{Job, JobKey, JobRecord, JobState};
+use crate::engine::{Engine, IdScheme};
+
+/// There is a job with this id already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate;
+
+impl Engine {
+    /// Brings back a job, before the first session is attached. Nothing is appended to the journal
+    /// and nothing counted but what is there now; the caller brings the buried ones in the order of
+    /// their burial. A job that was reserved comes back ready.
+    ///
+    /// # Errors
+    /// [`Duplicate`]. Nothing has changed then.
+    pub fn restore(
+        &mut self,
+        job: JobRecord,
+        tube: TubeName<'_>,
+        body: Body,
+    ) -> Result<JobKey, Duplicate> {
+        if self.jobs.find(job.id).is_some() {
+            return Err(Duplicate);
+        }
+        let tube = self.tubes.find_or_make(tube);
+        let state = match job.state {
+            JobState::Delayed | JobState::Buried => job.state,
+            JobState::Ready | JobState::Offered { .. } | JobState::Reserved { .. } => {
+                JobState::Ready
+            }
+        };
+        if state == JobState::Buried {
+            self.last_burial = self.last_burial.max(job.deadline);
+        }
+        self.body_bytes += body.len();
+        let slot = self.jobs.insert(Job {
+            record: job,
+            body,
+            tube,
+            position: 0,
+            links: Links::NONE,
+        });
+        self.tubes[tube].job_count += 1;
+        self.enter(slot, state);
+        self.skip_ids(job.id);
+        Ok(JobKey(slot))
+    }
+
+    /// Makes sure that no new job gets an id up to this one.
+    pub fn skip_ids(&mut self, highest: JobId) {
+        let sequence = match self.ids {
+            IdScheme::Plain => highest.0,
+            IdScheme::Slotted => highest.0 >> SLOT_BITS,
+        };
+        self.next_sequence = self.next_sequence.max(sequence.saturating_add(1));
+    }
+
+    /// The job as a journal would write it anew; None if there is none.
+    #[must_use]
+    pub fn record_of(&self, id: JobId) -> Option<Record<'_>> {
+        let slot = self.jobs.find(id)?;
+        let job = &self.jobs[slot];
+        Some(Record::Put {
+            key: JobKey(slot),
+            job: &job.record,
+            tube: self.tubes[job.tube].name.as_name(),
+            body: &job.body,
+        })
+    }
+}
