@@ -25,16 +25,23 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Role(role) => role_exit_code(role),
-            Error::Wal(WalError::Read { .. }) => 10,
-            Error::Wal(WalError::Print { .. }) => 1,
+            Error::Wal(wal) => wal_exit_code(wal),
         }
+    }
+}
+
+fn wal_exit_code(error: &WalError) -> u8 {
+    match error {
+        WalError::Read { .. } | WalError::Lock { .. } => 10,
+        WalError::Print { .. } | WalError::Use { .. } | WalError::Numbers { .. } => 1,
     }
 }
 
 fn role_exit_code(error: &RoleError) -> u8 {
     match error {
-        RoleError::Poller { .. } | RoleError::Wait { .. } => 1,
+        RoleError::Poller { .. } | RoleError::Wait { .. } | RoleError::WatchWal { .. } => 1,
         RoleError::WatchListener { .. } => 2,
+        RoleError::Wal(wal) => wal_exit_code(wal),
         RoleError::Listen { .. } | RoleError::Signal(_) | RoleError::WatchSignals { .. } => 111,
         RoleError::Process(process) => match process {
             ProcessError::DescriptorLimit { .. } => 1,

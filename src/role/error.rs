@@ -5,6 +5,7 @@ use std::io;
 use crate::net::listener::ListenError;
 use crate::sys::process::ProcessError;
 use crate::sys::signal::SignalError;
+use crate::wal::error::WalError;
 
 /// Why a process cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,15 @@ pub enum RoleError {
     /// The process cannot be what it should be.
     #[error(transparent)]
     Process(#[from] ProcessError),
+    /// The binlog cannot be used.
+    #[error(transparent)]
+    Wal(#[from] WalError),
+    /// The channel by which the binlog tells of syncs cannot be watched.
+    #[error("cannot watch the binlog")]
+    WatchWal {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The set of descriptors to wait for cannot be made.
     #[error("cannot make the event queue")]
     Poller {

@@ -7,11 +7,15 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::base::time::{NANOS_PER_SEC, Nanos};
 
+/// What is added to the kernel's number, in nanoseconds: 146 years, so that moments before the
+/// machine was started can be told too. Jobs outlive that.
+const HEAD_START_NANOS: u64 = 1 << 62;
+
 /// The moment on the host's monotonic clock.
 ///
-/// The number is the kernel's own, so that processes of one host can send it to one another, which
-/// they could not do with an `Instant`. It never goes back and does not follow a step of the wall
-/// clock; where it starts is unspecified.
+/// The number is the kernel's own but for a constant, so that processes of one host can send it to
+/// one another, which they could not do with an `Instant`. It never goes back and does not follow a
+/// step of the wall clock; where it starts is unspecified.
 ///
 /// # Panics
 /// If the system has no monotonic clock, without which no job could ever be due.
@@ -21,17 +25,18 @@ pub fn monotonic() -> Nanos {
         clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every supported system has this clock");
     let secs = u64::try_from(time.tv_sec()).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
-    Nanos(secs.saturating_mul(NANOS_PER_SEC).saturating_add(nanos))
+    let since_start = secs.saturating_mul(NANOS_PER_SEC).saturating_add(nanos);
+    Nanos(HEAD_START_NANOS.saturating_add(since_start))
 }
 
 /// Nanoseconds on the wall clock since the beginning of 1970, zero if it stands before that. For
 /// the binlog alone, whose records outlive the monotonic clock; it may step either way.
 #[must_use]
-pub fn wall() -> u64 {
+pub fn wall() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -53,6 +58,6 @@ mod tests {
     #[test]
     fn the_wall_clock_counts_from_1970() {
         let since_2020 = Duration::from_secs(50 * 365 * 86_400);
-        assert!(u128::from(wall()) > since_2020.as_nanos());
+        assert!(i128::from(wall()) > since_2020.as_nanos().cast_signed());
     }
 }

@@ -154,7 +154,8 @@ fn lock(path: &Path) -> io::Result<Lock> {
     Ok(lock_holder(&file)?.map_or(Lock::Free, Lock::Held))
 }
 
-const LOCK: &str = "lock";
+/// The name of the file that a process locks to have the directory for itself.
+pub(super) const LOCK: &str = "lock";
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,10 @@
-//! Why a binlog directory cannot be looked at. What is wrong *in* its files is no error: it is told
-//! where it is found.
+//! Why a binlog directory cannot be looked at or used. What is wrong *in* its files is no error: it
+//! is told where it is found.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why looking at a binlog directory ended.
+/// Why looking at a binlog directory, or using one, ended.
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
     /// The directory, its lock or one of its files cannot be read.
@@ -17,6 +17,33 @@ pub enum WalError {
         /// What the system said.
         source: io::Error,
     },
+    /// The directory cannot be had for this process alone.
+    #[error("failed to lock wal dir {}: {step}", path.display())]
+    Lock {
+        /// What was to be done: `open`, `fcntl`.
+        step: &'static str,
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something in a directory that is in use could not be done. What is on the disk may not be
+    /// what it should be.
+    #[error("binlog: cannot {step} {name}")]
+    Use {
+        /// What was to be done: `create`, `rename`, `write`, `sync`, ...
+        step: &'static str,
+        /// The file it was to be done with, within the directory.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The highest number of a file that the original can read is taken.
+    #[error("binlog: file numbers are used up at {highest}")]
+    Numbers {
+        /// It.
+        highest: u64,
+    },
     /// What was found cannot be told.
     #[error("cannot write the output")]
     Print {
@@ -24,4 +51,12 @@ pub enum WalError {
         #[from]
         source: io::Error,
     },
+}
+
+/// The error and what caused it, for a line of the log.
+pub(super) fn chain(error: &WalError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error} error={source}"),
+        None => error.to_string(),
+    }
 }

@@ -6,10 +6,20 @@
 //! damaged. Sizes are checked before they are used, and what is wrong is told with its place.
 
 pub mod check;
+mod compact;
+mod convert;
 pub mod directory;
+pub mod disk;
 pub mod dump;
 pub mod error;
+mod files;
+pub mod journal;
 mod json;
 pub mod reader;
 pub mod record;
+pub mod recover;
+mod room;
 pub mod segment;
+pub mod shard_journal;
+pub mod storage;
+mod syncer;

@@ -56,7 +56,17 @@ const MODULES: &[Module] = &[
     ),
     shell("sys", 3, &["base"]),
     shell("net", 3, &["base", "sys"]),
-    shell("wal", 3, &["base", "engine::host", "engine::job", "sys"]),
+    shell(
+        "wal",
+        3,
+        &[
+            "base",
+            "engine::host",
+            "engine::job",
+            "engine::stats",
+            "sys",
+        ],
+    ),
     shell("logging", 4, &["base", "cli"]),
     shell("cli", 4, &["base", "net"]),
     shell(

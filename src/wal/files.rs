@@ -1,0 +1,107 @@
+//! The files of a binlog that is in use, as numbers: what each holds, and what is left in it.
+
+use crate::base::ids::JobId;
+use crate::wal::record::Version;
+use crate::wal::segment::HEADER_LEN;
+
+/// Bytes of a short record, of which deletions and updates are made.
+pub(super) const SHORT_LEN: u64 = 84;
+
+/// Bytes of a file's header.
+pub(super) const HEAD_LEN: u64 = HEADER_LEN as u64;
+
+/// One file. The last one is being written, the others are sealed.
+pub(super) struct File<F> {
+    /// The number in its name.
+    pub(super) number: u64,
+    /// Bytes that it takes: those set aside, or those that are left when it has been cut.
+    pub(super) len: u64,
+    /// Bytes that it has room for, header included. Records that came here in spite of it are
+    /// beyond.
+    pub(super) capacity: u64,
+    /// Where the next record goes, or where the last one ends.
+    pub(super) end: u64,
+    /// Bytes of the full records here of jobs that are there. When it is 0 nothing is needed.
+    pub(super) live: u64,
+    /// Jobs of these records, and of others that have died or moved since; in order.
+    pub(super) jobs: Vec<JobId>,
+    /// How many of them have been moved out.
+    pub(super) moved: usize,
+    /// The position behind the last copy of a job that was moved out of here: it has to be synced
+    /// before this file can go.
+    pub(super) copies_end: Option<u64>,
+    /// The highest id of which a record here tells.
+    pub(super) highest: JobId,
+    /// Whether it could be read to its end. If not, it is never removed.
+    pub(super) is_whole: bool,
+    /// What is needed to write it. None when all is written, and synced as far as it has to be.
+    pub(super) open: Option<Open<F>>,
+}
+
+/// A file that is written.
+pub(super) struct Open<F> {
+    pub(super) file: F,
+    /// Records that are not written yet.
+    pub(super) pending: Vec<u8>,
+    /// Where they go.
+    pub(super) written: u64,
+    /// All that is written is synced, or will be by the sync that is under way.
+    pub(super) is_synced: bool,
+    /// It has copies of jobs that were moved, which are synced whatever the user wants.
+    pub(super) has_copies: bool,
+}
+
+impl<F> File<F> {
+    /// A file that was made to be written, of which nothing is written, the header included.
+    pub(super) fn new(number: u64, capacity: u64, file: F) -> File<F> {
+        File {
+            number,
+            len: capacity,
+            capacity,
+            end: HEAD_LEN,
+            live: 0,
+            jobs: Vec::new(),
+            moved: 0,
+            copies_end: None,
+            highest: JobId(0),
+            is_whole: true,
+            open: Some(Open {
+                file,
+                pending: Version::V7.number().to_le_bytes().to_vec(),
+                written: 0,
+                is_synced: false,
+                has_copies: false,
+            }),
+        }
+    }
+
+    /// Bytes that are left for records.
+    pub(super) fn rest(&self) -> u64 {
+        self.capacity.saturating_sub(self.end)
+    }
+
+    /// Bytes of records that nobody needs.
+    pub(super) fn dead(&self) -> u64 {
+        (self.end - HEAD_LEN).saturating_sub(self.live)
+    }
+
+    /// Bytes of records.
+    pub(super) fn used(&self) -> u64 {
+        self.end - HEAD_LEN
+    }
+}
+
+/// Where a job's full record is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Home {
+    /// Number of the file; 0 for none.
+    pub(super) number: u32,
+    /// Bytes of the record.
+    pub(super) len: u32,
+}
+
+/// Room for short records, in records: in a file of which `rest` bytes are left, and in `others`
+/// that are empty and have `capacity` bytes each.
+pub(super) fn units(rest: u64, others: u64, capacity: u64) -> u64 {
+    rest / SHORT_LEN + others * ((capacity - HEAD_LEN) / SHORT_LEN)
+}

@@ -1,0 +1,571 @@
+//! The binlog as a journal: records of a turn are gathered and go out in one write, syncs run in
+//! the background, and what has been confirmed is told by tickets. How room is kept for what must
+//! not fail is in [`room`](crate::wal::room), how old files are given up in
+//! [`compact`](crate::wal::compact).
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::base::body::Body;
+use crate::base::ids::JobId;
+use crate::base::name::TubeName;
+use crate::base::time::{NANOS_PER_SEC, Nanos};
+use crate::engine::host::{Journal, NoRoom, Record, Ticket};
+use crate::engine::job::{JobKey, JobRecord};
+use crate::engine::stats::JournalStats;
+use crate::wal::convert::{Clocks, highest_of};
+use crate::wal::error::WalError;
+use crate::wal::files::{File, Home, SHORT_LEN};
+use crate::wal::record::{self, Content, JobImage, WallNanos};
+use crate::wal::segment::file_name;
+use crate::wal::shard_journal::ShardJournal;
+use crate::wal::storage::{Storage, is_full};
+
+impl<S: Storage> Wal<S> {
+    /// Cuts off what was set aside for the file that is written, and not used.
+    fn cut_current(&mut self) {
+        let Some(file) = self.files.back_mut() else {
+            return;
+        };
+        if let Some(open) = &file.open
+            && open.pending.is_empty()
+            && let Err(error) = self.storage.cut(&open.file, file.end)
+        {
+            log::warn!(target: LOG, "cannot cut file={} error={error}", file_name(file.number));
+        }
+    }
+}
+
+/// How a binlog is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of a file, unless a record is longer.
+    pub file_len: u64,
+    /// When it is synced.
+    pub sync: Sync,
+}
+
+/// When a binlog is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// At once, and answers wait for it.
+    Always,
+    /// So many nanoseconds after the last time, at the latest.
+    Every(u64),
+    /// When the system likes. Only copies of jobs are synced before what they are copies of goes.
+    Never,
+}
+
+/// See the module's description.
+pub struct Wal<S: Storage> {
+    pub(super) storage: S,
+    pub(super) settings: Settings,
+    pub(super) clocks: Clocks,
+    pub(super) now: Nanos,
+    /// Oldest first. Never empty when the journal is in use; the last one is being written.
+    pub(super) files: VecDeque<File<S::File>>,
+    /// By key of the job.
+    homes: Vec<Home>,
+    pub(super) jobs: u64,
+    /// Bytes of the full records of all jobs.
+    pub(super) live: u64,
+    /// Bytes of all records of all files.
+    pub(super) used: u64,
+    /// Bytes that all files take, but for those that are empty.
+    pub(super) len: u64,
+    /// Numbers of files that are made and empty; the first is used first.
+    pub(super) ahead: VecDeque<u64>,
+    pub(super) last_ahead: u64,
+    /// There is the empty file that is kept for when nothing else is left.
+    pub(super) has_spare: bool,
+    /// The disk had no room for a file when this was last tried.
+    pub(super) is_starved: bool,
+    /// When to try something again that found the disk full.
+    pub(super) retry_at: Option<Nanos>,
+    /// Moving jobs has to wait for a sync.
+    pub(super) is_blocked: bool,
+    /// The highest id that was given, as far as is known.
+    pub(super) highest: JobId,
+    /// Bytes that were ever appended.
+    pub(super) position: u64,
+    /// The position up to which all is written.
+    written: u64,
+    /// The position up to which all is synced.
+    pub(super) synced: u64,
+    /// The position up to which the sync goes that is under way.
+    syncing: Option<u64>,
+    last_sync: Nanos,
+    /// Names in the directory have changed since the last sync began.
+    pub(super) is_names_dirty: bool,
+    /// Something waits for a sync that is not the user's wish.
+    pub(super) wants_sync: bool,
+    /// Lowest id of the jobs that were put and are not confirmed: since the last sync began, and
+    /// those of that sync.
+    unconfirmed: [u64; 2],
+    pub(super) counts: JournalStats,
+    pub(super) failure: Option<WalError>,
+    /// Records could not be written for lack of room.
+    is_stuck: bool,
+    /// No more empty files are needed.
+    pub(super) is_closing: bool,
+}
+
+/// Nanoseconds between two attempts at something that found the disk full.
+pub(super) const RETRY_NANOS: u64 = NANOS_PER_SEC / 5;
+
+/// The target of log lines.
+pub(super) const LOG: &str = "binlog";
+
+impl<S: Storage> Wal<S> {
+    /// A journal that has no files yet.
+    pub(super) fn new(storage: S, settings: Settings, now: Nanos, wall: WallNanos) -> Wal<S> {
+        Wal {
+            storage,
+            settings,
+            clocks: Clocks::new(now, wall),
+            now,
+            files: VecDeque::new(),
+            homes: Vec::new(),
+            jobs: 0,
+            live: 0,
+            used: 0,
+            len: 0,
+            ahead: VecDeque::new(),
+            last_ahead: 0,
+            has_spare: false,
+            is_starved: false,
+            retry_at: None,
+            is_blocked: false,
+            highest: JobId(0),
+            position: 0,
+            written: 0,
+            synced: 0,
+            syncing: None,
+            last_sync: now,
+            is_names_dirty: false,
+            wants_sync: false,
+            unconfirmed: [u64::MAX; 2],
+            counts: JournalStats::default(),
+            failure: None,
+            is_stuck: false,
+            is_closing: false,
+        }
+    }
+
+    /// The storage.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// Gives up the journal, as a crash would.
+    pub fn into_storage(self) -> S {
+        self.storage
+    }
+
+    /// Bytes that the directory's files take.
+    #[must_use]
+    pub fn directory_len(&self) -> u64 {
+        let empty = self.ahead.len() as u64 + u64::from(self.has_spare);
+        self.len + empty * self.capacity()
+    }
+
+    /// Bytes of the latest full records of all jobs that are there.
+    pub fn live_len(&self) -> u64 {
+        self.live
+    }
+
+    /// Writes a record, for which there is room, at the end of the current file. Returns its
+    /// length in bytes.
+    pub(super) fn write_record(&mut self, job: &JobImage, content: Option<Content<'_>>) -> u64 {
+        let file = self.files.back_mut().expect("a journal in use has a file");
+        let open = file.open.as_mut().expect("the last file is open");
+        let before = open.pending.len();
+        record::encode(&record::Record { job: *job, content }, &mut open.pending);
+        let len = (open.pending.len() - before) as u64;
+        file.end += len;
+        file.highest = file.highest.max(highest_of(job));
+        // Only where nothing was left is a record put beyond what was set aside.
+        let beyond = file.end.saturating_sub(file.capacity);
+        file.capacity += beyond;
+        file.len += beyond;
+        self.len += beyond;
+        self.used += len;
+        self.position += len;
+        self.counts.records_written += 1;
+        len
+    }
+
+    /// Writes the full record of a job; from now on this is its home. Returns its length.
+    pub(super) fn write_full(
+        &mut self,
+        key: JobKey,
+        job: &JobRecord,
+        tube: TubeName<'_>,
+        body: &Body,
+    ) -> u64 {
+        let image = self.clocks.image(job, body_len(body));
+        let len = self.write_record(&image, Some(Content { tube, body }));
+        self.leave_home(key);
+        self.settle_in(key, job.id, self.files.len() - 1, len);
+        len
+    }
+
+    /// The job's full record is in the file at this index.
+    pub(super) fn settle_in(&mut self, key: JobKey, id: JobId, at: usize, len: u64) {
+        let key = key.0 as usize;
+        if self.homes.len() <= key {
+            self.homes.resize(key + 1, Home::default());
+        }
+        let file = &mut self.files[at];
+        file.live += len;
+        file.jobs.push(id);
+        self.homes[key] = Home {
+            number: file.number as u32,
+            len: len as u32,
+        };
+        self.live += len;
+        self.jobs += 1;
+    }
+
+    /// The job's full record is not needed any more, if it had one.
+    fn leave_home(&mut self, key: JobKey) {
+        let Some(home) = self.homes.get_mut(key.0 as usize).map(std::mem::take) else {
+            return;
+        };
+        if let Some(at) = self.index_of(home.number.into()) {
+            self.files[at].live -= u64::from(home.len);
+            self.live -= u64::from(home.len);
+            self.jobs -= 1;
+        }
+    }
+
+    pub(super) fn home(&self, key: JobKey) -> Home {
+        self.homes.get(key.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Where the file with this number is in the list.
+    fn index_of(&self, number: u64) -> Option<usize> {
+        self.files
+            .binary_search_by_key(&number, |file| file.number)
+            .ok()
+    }
+
+    /// Takes note that the journal cannot go on.
+    pub(super) fn fail(&mut self, error: WalError) {
+        log::error!(target: LOG, "{}", crate::wal::error::chain(&error));
+        self.failure.get_or_insert(error);
+    }
+}
+
+/// Writing and syncing.
+impl<S: Storage> Wal<S> {
+    /// Writes what was appended. All files that are not completely written are at the end.
+    fn write_out(&mut self) {
+        let last = self.files.len().saturating_sub(1);
+        let first = self.files.iter().rposition(|file| file.open.is_none());
+        for at in first.map_or(0, |at| at + 1)..=last {
+            if let Err(error) = self.write_file(at, at == last) {
+                return self.on_write_error(at, error);
+            }
+        }
+        if self.is_stuck {
+            log::warn!(target: LOG, "written again, after the disk was full");
+            self.is_stuck = false;
+        }
+        self.written = self.position;
+        if self.settings.sync != Sync::Always {
+            self.unconfirmed[0] = u64::MAX;
+        }
+    }
+
+    fn write_file(&mut self, at: usize, is_current: bool) -> io::Result<()> {
+        let file = &mut self.files[at];
+        let Some(open) = &mut file.open else {
+            return Ok(());
+        };
+        if !open.pending.is_empty() {
+            self.storage
+                .write(&open.file, open.written, &open.pending)?;
+            open.written += open.pending.len() as u64;
+            open.pending.clear();
+            open.pending.shrink_to(PENDING_KEPT);
+            open.is_synced = false;
+        }
+        if !is_current {
+            let cut = file.len.saturating_sub(file.end);
+            let saves_a_block = file.len.div_ceil(BLOCK_LEN) > file.end.div_ceil(BLOCK_LEN);
+            if cut > 0 && (cut < SHORT_LEN || saves_a_block) {
+                self.storage.cut(&open.file, file.end)?;
+                self.len -= cut;
+                file.len = file.end;
+            }
+            let must_sync = open.has_copies || self.settings.sync != Sync::Never;
+            if !must_sync || (open.is_synced && self.syncing.is_none()) {
+                file.open = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_write_error(&mut self, at: usize, source: io::Error) {
+        if !is_full(&source) {
+            return self.fail(WalError::Use {
+                step: "write",
+                name: file_name(self.files[at].number),
+                source,
+            });
+        }
+        if !self.is_stuck {
+            self.is_stuck = true;
+            log::error!(target: LOG, "cannot write, answers wait for room file={} error={source}",
+                file_name(self.files[at].number));
+        }
+        self.retry_at = Some(Nanos(self.now.0 + RETRY_NANOS));
+    }
+
+    /// Whether records wait for room, so that new jobs cannot be taken.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    fn on_synced(&mut self, outcome: io::Result<()>) {
+        let Some(position) = self.syncing.take() else {
+            return;
+        };
+        if let Err(source) = outcome {
+            return self.fail(WalError::Use {
+                step: "sync",
+                name: "the directory".to_owned(),
+                source,
+            });
+        }
+        self.synced = position;
+        self.unconfirmed[1] = u64::MAX;
+        self.is_blocked = false;
+        let last = self.files.len() - 1;
+        for file in self.files.iter_mut().take(last) {
+            file.open
+                .take_if(|open| open.is_synced && open.pending.is_empty());
+        }
+        self.storage.tend();
+    }
+
+    fn is_sync_due(&self) -> bool {
+        if self.wants_sync {
+            return true;
+        }
+        let has_more = self.synced < self.written || self.is_names_dirty;
+        match self.settings.sync {
+            Sync::Always => has_more,
+            Sync::Every(nanos) => has_more && self.last_sync.0.saturating_add(nanos) <= self.now.0,
+            Sync::Never => false,
+        }
+    }
+
+    fn start_sync(&mut self) {
+        let unsynced = self.files.iter_mut().filter_map(|file| file.open.as_mut());
+        let unsynced = unsynced.filter(|open| !open.is_synced && open.pending.is_empty());
+        let files = unsynced.map(|open| {
+            open.is_synced = true;
+            open.file.clone()
+        });
+        let files = files.collect();
+        let names = std::mem::take(&mut self.is_names_dirty);
+        self.storage.start_sync(files, names);
+        self.syncing = Some(self.written);
+        self.last_sync = self.now;
+        self.wants_sync = false;
+        let since = std::mem::replace(&mut self.unconfirmed[0], u64::MAX);
+        self.unconfirmed[1] = since.min(self.unconfirmed[1]);
+    }
+
+    /// Waits for the sync that is under way, if one is.
+    fn await_sync(&mut self) {
+        if self.syncing.is_some() {
+            let outcome = self.storage.wait_sync();
+            self.on_synced(outcome);
+        }
+    }
+}
+
+/// Bytes of memory for records that a file keeps between turns.
+const PENDING_KEPT: usize = 256 * 1024;
+
+/// Bytes in which a disk gives space.
+const BLOCK_LEN: u64 = 4096;
+
+impl<S: Storage> Journal for Wal<S> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+        self.make_room_for_put(full_len(tube, body))
+    }
+
+    fn reserve_update(&mut self, _: JobId) -> Result<(), NoRoom> {
+        self.make_room_for_update()
+    }
+
+    fn append(&mut self, record: Record<'_>) {
+        match record {
+            Record::Put {
+                key,
+                job,
+                tube,
+                body,
+            } => {
+                self.highest = self.highest.max(job.id);
+                self.unconfirmed[0] = self.unconfirmed[0].min(job.id.0);
+                self.write_full(key, job, tube, body);
+            }
+            Record::Update { job, body_len } => {
+                let image = self.clocks.image(job, body_len);
+                self.write_record(&image, None);
+            }
+            Record::Delete { key, job, body_len } => {
+                self.make_room_for_deletion();
+                let image = self.clocks.deletion(job, body_len);
+                self.write_record(&image, None);
+                self.leave_home(key);
+            }
+        }
+    }
+
+    fn segment_of(&self, _: JobId, key: JobKey) -> u64 {
+        self.home(key).number.into()
+    }
+
+    fn stats(&self) -> JournalStats {
+        let number = |file: Option<&File<_>>| file.map_or(0, |file| file.number);
+        JournalStats {
+            oldest_index: number(self.files.front()),
+            current_index: number(self.files.back()),
+            ..self.counts
+        }
+    }
+}
+
+impl<S: Storage> ShardJournal for Wal<S> {
+    fn begin_turn(&mut self, now: Nanos, wall: WallNanos) {
+        self.now = now;
+        self.clocks.set(now, wall);
+    }
+
+    fn position(&self) -> Ticket {
+        Ticket(self.position)
+    }
+
+    fn confirmed(&self) -> Ticket {
+        Ticket(match self.settings.sync {
+            Sync::Always => self.synced,
+            Sync::Every(_) | Sync::Never => self.written,
+        })
+    }
+
+    fn ticket_of(&self, id: JobId) -> Ticket {
+        let is_confirmed = self.unconfirmed.iter().all(|&lowest| id.0 < lowest);
+        Ticket(if is_confirmed { 0 } else { self.position })
+    }
+
+    fn flush(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.write_out();
+        if let Some(outcome) = self.storage.poll_sync() {
+            self.on_synced(outcome);
+        }
+        if self.failure.is_some() {
+            return;
+        }
+        if self.retry_at.is_some_and(|at| at <= self.now) && !self.is_stuck {
+            self.retry_at = None;
+            self.is_blocked = false;
+        }
+        self.collect();
+        self.restock();
+        if self.written < self.position && !self.is_stuck {
+            self.write_out();
+        }
+        if self.syncing.is_none() && self.is_sync_due() {
+            self.start_sync();
+        }
+    }
+
+    fn take_failure(&mut self) -> Option<WalError> {
+        self.failure.take()
+    }
+
+    fn is_tight(&self, count: u64) -> bool {
+        self.is_starved && !self.has_room_for_updates(count)
+    }
+
+    fn next_move(&mut self, urgent: bool) -> Option<JobId> {
+        self.next_to_move(urgent)
+    }
+
+    fn move_job(&mut self, record: Record<'_>) -> u64 {
+        match record {
+            Record::Put {
+                key,
+                job,
+                tube,
+                body,
+            } => self.copy(key, job, tube, body),
+            Record::Update { .. } | Record::Delete { .. } => 0,
+        }
+    }
+
+    fn settle(&mut self) {
+        self.await_sync();
+        self.flush();
+        if self.failure.is_none() && self.syncing.is_none() && self.synced < self.written {
+            self.start_sync();
+        }
+        self.await_sync();
+        self.flush();
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.storage.wake_fd()
+    }
+
+    fn moment(&self) -> Option<Nanos> {
+        let sync_at = match self.settings.sync {
+            Sync::Every(nanos)
+                if self.syncing.is_none()
+                    && (self.synced < self.written || self.is_names_dirty) =>
+            {
+                Some(Nanos(self.last_sync.0.saturating_add(nanos)))
+            }
+            Sync::Always | Sync::Every(_) | Sync::Never => None,
+        };
+        let clean_at = self.is_cleaning_due(false).then_some(self.now);
+        [sync_at, clean_at, self.retry_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn close(&mut self) {
+        self.is_closing = true;
+        self.drop_empty_files();
+        if self.settings.sync != Sync::Never {
+            self.settle();
+        } else {
+            self.flush();
+        }
+        self.cut_current();
+    }
+}
+
+/// Length of a job's full record in bytes.
+pub(super) fn full_len(tube: TubeName<'_>, body: &Body) -> u64 {
+    SHORT_LEN + (tube.as_bytes().len() + body.len() + CR_LF_LEN) as u64
+}
+
+/// Length of a body in bytes. No body is longer than the protocol can say.
+fn body_len(body: &Body) -> u32 {
+    u32::try_from(body.len()).unwrap_or(u32::MAX)
+}
+
+/// What stands behind a body in a full record.
+const CR_LF_LEN: usize = 2;

@@ -1,0 +1,458 @@
+//! A start: reads a directory, finds the jobs that are there, cuts what was torn off, and makes the
+//! file that is written next.
+//!
+//! As far as the records go this reads as the original does, with the exceptions that are needed to
+//! lose nothing: the older copy of a job stands when the newer one is torn, bodies of every length
+//! are taken, and a file that cannot be read to its end is never removed.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::body::Body;
+use crate::base::ids::JobId;
+use crate::base::name::{TubeName, TubeNameBuf};
+use crate::base::slab::Slab;
+use crate::base::time::Nanos;
+use crate::engine::job::{JobKey, JobRecord, JobState};
+use crate::wal::convert::{burial_of, highest_of};
+use crate::wal::error::WalError;
+use crate::wal::files::{File, HEAD_LEN};
+use crate::wal::journal::{LOG, Settings, Wal};
+use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
+use crate::wal::room::{AHEAD_PREFIX, SPARE};
+use crate::wal::segment::{BadHeader, FileName, Found, Segment, Tail, file_name};
+use crate::wal::shard_journal::ShardJournal;
+use crate::wal::storage::Storage;
+
+/// A journal that has been read and is not yet in use, and the jobs that it tells of.
+pub struct Recovery<S: Storage> {
+    wal: Wal<S>,
+    found: Slab<FoundJob>,
+    tubes: Tubes,
+    /// Slots in `found`, in the order in which the jobs are to be restored.
+    order: VecDeque<u32>,
+}
+
+/// How far a start has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Records that were read.
+    pub records: u64,
+    /// Bytes of these records.
+    pub bytes: u64,
+    /// Bytes of all files.
+    pub all_bytes: u64,
+}
+
+/// A job that the directory tells of.
+pub struct RecoveredJob<'a> {
+    /// What is kept of it, nobody holding it.
+    pub job: JobRecord,
+    /// Its tube.
+    pub tube: TubeName<'a>,
+    /// What it carries.
+    pub body: Body,
+}
+
+struct FoundJob {
+    image: JobImage,
+    /// Number in [`Tubes`].
+    tube: u32,
+    body: Body,
+    /// Index of the file with the full record, and the bytes of that.
+    home: usize,
+    len: u64,
+    burial: Burial,
+}
+
+/// Where a job stands among those buried: when that was, in microseconds, as far as records tell;
+/// and for the original's records, which do not tell, their order behind the latest that does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Burial {
+    unit: i64,
+    order: u64,
+}
+
+/// Names of tubes, each once.
+#[derive(Default)]
+struct Tubes {
+    names: Vec<TubeNameBuf>,
+    numbers: HashMap<TubeNameBuf, u32>,
+}
+
+impl Tubes {
+    /// The number of the tube with this name. Jobs of one tube often stand together.
+    fn number(&mut self, name: TubeName<'_>, likely: u32) -> u32 {
+        let is_it = |one: &TubeNameBuf| one.as_name() == name;
+        if self.names.get(likely as usize).is_some_and(is_it) {
+            return likely;
+        }
+        let name = TubeNameBuf::from(name);
+        let next = self.names.len() as u32;
+        let names = &mut self.names;
+        *self.numbers.entry(name.clone()).or_insert_with(|| {
+            names.push(name);
+            next
+        })
+    }
+}
+
+/// The state of the reading.
+struct Reader {
+    found: Slab<FoundJob>,
+    by_id: FxHashMap<JobId, u32>,
+    tubes: Tubes,
+    progress: Progress,
+    highest: JobId,
+    /// The latest burial of which a record tells when it was.
+    latest_burial: i64,
+    latest_tube: u32,
+}
+
+/// Records between two reports of progress.
+const REPORT_RECORDS: u64 = 4096;
+
+impl<S: Storage> Recovery<S> {
+    /// Reads all files in `storage`, at this moment of both clocks. `report` is told from time to
+    /// time how far it is.
+    ///
+    /// # Errors
+    /// [`WalError::Use`] if a file cannot be read; [`WalError::Numbers`]. What is wrong inside of
+    /// files is logged with its place.
+    pub fn read(
+        storage: S,
+        settings: Settings,
+        now: Nanos,
+        wall: WallNanos,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<Recovery<S>, WalError> {
+        let mut wal = Wal::new(storage, settings, now, wall);
+        let numbers = wal.look()?;
+        let mut reader = Reader {
+            found: Slab::default(),
+            by_id: FxHashMap::default(),
+            tubes: Tubes::default(),
+            progress: Progress::default(),
+            highest: JobId(0),
+            latest_burial: i64::MIN,
+            latest_tube: 0,
+        };
+        for number in numbers {
+            wal.read_file(number, &mut reader, report)?;
+        }
+        report(reader.progress);
+        wal.highest = reader.highest;
+        let order = reader.order();
+        Ok(Recovery {
+            wal,
+            found: reader.found,
+            tubes: reader.tubes,
+            order,
+        })
+    }
+
+    /// The highest id that was ever given, as far as is known; 0 for none.
+    #[must_use]
+    pub fn highest(&self) -> JobId {
+        self.wal.highest
+    }
+
+    /// How many jobs are left to be restored.
+    #[must_use]
+    pub fn jobs_left(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Takes the next job: those that are not buried by their ids, then the buried ones in the
+    /// order of their burial. `restore` brings it to the engine, and says the key that it has
+    /// there.
+    pub fn restore_next(&mut self, restore: impl FnOnce(RecoveredJob<'_>) -> Option<JobKey>) {
+        let Some(slot) = self.order.pop_front() else {
+            return;
+        };
+        let found = self.found.remove(slot);
+        let mut job = self.wal.clocks.job(&found.image);
+        if job.state == JobState::Buried {
+            job.deadline = self.wal.clocks.burial_moment(found.burial.unit);
+        }
+        let (id, home, len) = (job.id, found.home, found.len);
+        let tube = self.tubes.names[found.tube as usize].as_name();
+        let body = found.body;
+        let key = restore(RecoveredJob { job, tube, body });
+        if let Some(key) = key {
+            self.wal.settle_in(key, id, home, len);
+        }
+    }
+
+    /// The journal, with a new file to be written and with room for the end of every job.
+    ///
+    /// # Errors
+    /// [`WalError::Use`] if no file can be made.
+    pub fn finish(mut self) -> Result<Wal<S>, WalError> {
+        self.wal.start_file()?;
+        self.wal.stock_up();
+        self.wal.flush();
+        match self.wal.take_failure() {
+            Some(error) => Err(error),
+            None => Ok(self.wal),
+        }
+    }
+}
+
+impl Reader {
+    fn take(&mut self, at: usize, len: u64, record: &Record<'_>) {
+        self.progress.records += 1;
+        self.progress.bytes += len;
+        self.highest = self.highest.max(highest_of(&record.job));
+        match (&record.content, record.job.state) {
+            (Some(content), _) => self.take_full(at, len, &record.job, content),
+            (None, SavedState::Deleted) => {
+                if let Some(slot) = self.by_id.remove(&record.job.id) {
+                    self.found.remove(slot);
+                }
+            }
+            (None, _) => self.take_change(&record.job),
+        }
+    }
+
+    fn take_full(&mut self, at: usize, len: u64, image: &JobImage, content: &Content<'_>) {
+        let tube = self.tubes.number(content.tube, self.latest_tube);
+        self.latest_tube = tube;
+        let known = self.by_id.get(&image.id).copied();
+        let before = known.map(|slot| self.found.remove(slot));
+        let burial = self.burial(image, before.map(|job| (job.image, job.burial)));
+        let slot = self.found.insert(FoundJob {
+            image: *image,
+            tube,
+            body: Body::copy_of(content.body),
+            home: at,
+            len,
+            burial,
+        });
+        self.by_id.insert(image.id, slot);
+    }
+
+    /// One of a job whose full record is not there any more is of no interest.
+    fn take_change(&mut self, image: &JobImage) {
+        let Some(&slot) = self.by_id.get(&image.id) else {
+            return;
+        };
+        let before = (self.found[slot].image, self.found[slot].burial);
+        let burial = self.burial(image, Some(before));
+        let job = &mut self.found[slot];
+        job.image = JobImage {
+            body_len: job.image.body_len,
+            ..*image
+        };
+        job.burial = burial;
+    }
+
+    fn burial(&mut self, image: &JobImage, before: Option<(JobImage, Burial)>) -> Burial {
+        if image.state != SavedState::Buried {
+            return Burial::default();
+        }
+        if let Some(unit) = burial_of(image) {
+            self.latest_burial = self.latest_burial.max(unit);
+            return Burial { unit, order: 0 };
+        }
+        // A copy of the job as it was is no burial.
+        if let Some((older, burial)) = before
+            && older.state == SavedState::Buried
+            && older.counts.buries == image.counts.buries
+        {
+            return burial;
+        }
+        Burial {
+            unit: self.latest_burial,
+            order: self.progress.records,
+        }
+    }
+
+    fn order(&self) -> VecDeque<u32> {
+        let mut order: Vec<u32> = self.by_id.values().copied().collect();
+        order.sort_unstable_by_key(|&slot| {
+            let job = &self.found[slot];
+            let is_buried = job.image.state == SavedState::Buried;
+            (is_buried, job.burial, job.image.id)
+        });
+        order.into()
+    }
+}
+
+impl<S: Storage> Wal<S> {
+    /// The numbers of the files that are there, lowest first. What a crash has left of files that
+    /// were made ahead is removed.
+    fn look(&mut self) -> Result<Vec<u64>, WalError> {
+        let names = self.storage.names().map_err(|source| WalError::Use {
+            step: "list",
+            name: "the directory".to_owned(),
+            source,
+        })?;
+        let mut numbers = Vec::new();
+        for name in names {
+            match FileName::of(&name) {
+                FileName::Segment(number) => numbers.push(number),
+                FileName::Odd => {
+                    let name = name.display();
+                    log::warn!(target: LOG, "not a file of the binlog, not read file={name}");
+                }
+                FileName::Other => self.tidy(&name)?,
+            }
+        }
+        numbers.sort_unstable();
+        let highest = numbers.last().copied().unwrap_or(0);
+        if highest >= NUMBER_MAX {
+            return Err(WalError::Numbers { highest });
+        }
+        Ok(numbers)
+    }
+
+    fn tidy(&mut self, name: &OsStr) -> Result<(), WalError> {
+        let Some(name) = name.to_str() else {
+            return Ok(());
+        };
+        let is_ahead = name.strip_prefix(AHEAD_PREFIX).is_some_and(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        if !is_ahead && name != SPARE {
+            return Ok(());
+        }
+        let removed = self.storage.remove(name);
+        removed.map_err(|source| used("remove", name.to_owned(), source))
+    }
+
+    /// Reads one file to its end, or as far as it can be.
+    fn read_file(
+        &mut self,
+        number: u64,
+        reader: &mut Reader,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<(), WalError> {
+        let name = file_name(number);
+        let failed = |step| {
+            let name = name.clone();
+            move |source| used(step, name, source)
+        };
+        let (source, len) = self.storage.read(&name).map_err(failed("open"))?;
+        reader.progress.all_bytes += len;
+        let mut file = File::read(number, len);
+        let at = self.files.len();
+        let before = reader.highest;
+        reader.highest = JobId(0);
+        match Segment::open(source).map_err(failed("read"))? {
+            // It was made and never written to.
+            Err(BadHeader::Short(0)) => {}
+            Err(header) => {
+                log::error!(target: LOG, "{name}: damaged at 0: {header}; nothing of it is read");
+                file.is_whole = false;
+            }
+            Ok(mut segment) => loop {
+                match segment.read_next().map_err(failed("read"))? {
+                    Found::Record { len, record, .. } => {
+                        reader.take(at, len, &record);
+                        if reader.progress.records.is_multiple_of(REPORT_RECORDS) {
+                            report(reader.progress);
+                        }
+                    }
+                    Found::End { offset, tail } => {
+                        file.end = offset;
+                        self.end_file(&mut file, tail)?;
+                        break;
+                    }
+                }
+            },
+        }
+        file.highest = reader.highest;
+        reader.highest = reader.highest.max(before);
+        self.len += file.len;
+        self.used += file.used();
+        self.files.push_back(file);
+        Ok(())
+    }
+
+    /// Deals with what is behind the last record of a file.
+    fn end_file(&mut self, file: &mut File<S::File>, tail: Tail) -> Result<(), WalError> {
+        let name = file_name(file.number);
+        let rest = file.len.saturating_sub(file.end);
+        match tail {
+            Tail::Clean => return Ok(()),
+            Tail::Zeros => log::debug!(target: LOG, "{name}: unused space is cut off bytes={rest}"),
+            Tail::Torn => {
+                let at = file.end;
+                log::warn!(target: LOG, "{name}: torn record at {at} is cut off bytes={rest}");
+            }
+            Tail::Damaged { at, fault } => {
+                file.is_whole = false;
+                let from = file.end;
+                log::error!(
+                    target: LOG,
+                    "{name}: damaged at {at}: {fault}; the {rest} bytes from {from} on are not read"
+                );
+                return Ok(());
+            }
+        }
+        let opened = self.storage.open(&name);
+        let cut = opened.and_then(|opened| self.storage.cut(&opened, file.end));
+        cut.map_err(|source| used("cut", name, source))?;
+        file.len = file.end;
+        file.capacity = file.end;
+        Ok(())
+    }
+
+    /// Makes the file that is written next.
+    fn start_file(&mut self) -> Result<(), WalError> {
+        let number = self.files.back().map_or(1, |file| file.number + 1);
+        let name = file_name(number);
+        let capacity = self.capacity();
+        loop {
+            match self.storage.create(&name, capacity) {
+                Ok(file) => {
+                    self.add_current(File::new(number, capacity, file));
+                    return Ok(());
+                }
+                // On a full disk, what nobody needs has to make room.
+                Err(source) => {
+                    let is_dead = |file: &File<_>| file.live == 0 && file.is_whole;
+                    let Some(oldest) = self.files.front().filter(|file| is_dead(file)) else {
+                        return Err(used("create", name, source));
+                    };
+                    self.len -= oldest.len;
+                    self.used -= oldest.used();
+                    let old = file_name(oldest.number);
+                    let removed = self.storage.remove(&old);
+                    removed.map_err(|source| used("remove", old, source))?;
+                    self.files.pop_front();
+                }
+            }
+        }
+    }
+}
+
+/// The highest number of a file that the original can read, which has an `int` for it; one is left
+/// for it to go on with.
+const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
+
+fn used(step: &'static str, name: String, source: std::io::Error) -> WalError {
+    WalError::Use { step, name, source }
+}
+
+impl<F> File<F> {
+    /// A file of `len` bytes that is about to be read.
+    fn read(number: u64, len: u64) -> File<F> {
+        File {
+            number,
+            len,
+            capacity: len,
+            end: HEAD_LEN,
+            live: 0,
+            jobs: Vec::new(),
+            moved: 0,
+            copies_end: None,
+            highest: JobId(0),
+            is_whole: true,
+            open: None,
+        }
+    }
+}
