@@ -168,8 +168,6 @@ enum UsageError {
     MissingVerb,
     #[error("directory is missing")]
     MissingDirectory,
-    #[error("binlog (-b) is not supported yet")]
-    Binlog,
     #[error("--sharded is not supported yet")]
     Sharded,
 }
@@ -185,7 +183,7 @@ impl UsageError {
             | UsageError::InvalidSize { .. }
             | UsageError::MissingVerb
             | UsageError::MissingDirectory => true,
-            UsageError::Binlog | UsageError::Sharded => false,
+            UsageError::Sharded => false,
         }
     }
 }
@@ -242,9 +240,6 @@ impl Reader<'_> {
         }
         if self.config.mode == Mode::Sharded {
             return Err(UsageError::Sharded);
-        }
-        if self.config.binlog_dir.is_some() {
-            return Err(UsageError::Binlog);
         }
         Ok(Action::Run(self.config.clone()))
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use beanshard::cli::{self, Action, Config, Output, WalTask};
 use beanshard::error::{Chain, Error};
 use beanshard::logging;
-use beanshard::role::legacy::Legacy;
+use beanshard::role::legacy::serve;
 use beanshard::wal::check::check;
 use beanshard::wal::dump::{Form, dump};
 use beanshard::wal::error::WalError;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn run(config: &Config) -> Result<(), Error> {
-    Ok(Legacy::start(config)?.run()?)
+    Ok(serve(config)?)
 }
 
 /// Looks at a binlog directory and says whether nothing in it is damaged.

@@ -39,7 +39,7 @@ const ROWS: [Row; 17] = [
         Some('b'),
         Some("binlog"),
         "DIR",
-        "keep jobs in a binlog in DIR (not supported yet)",
+        "keep jobs in a binlog in DIR, which must be there",
     ),
     row(
         Flag::SyncMs,

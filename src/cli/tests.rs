@@ -130,7 +130,6 @@ fn optu() {
 #[test]
 fn optb() {
     assert_eq!(config(&["-bfoo"]).binlog_dir, Some("foo".into()));
-    assert_eq!(refusal(&["-bfoo"]), "binlog (-b) is not supported yet");
     assert_eq!(printed(&["-bfoo", "-v"]).1, Output::Stdout);
 }
 

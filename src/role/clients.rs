@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use crate::base::ids::SessionId;
 use crate::base::limits::{READ_AHEAD_BYTES_MAX, READ_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::base::time::Nanos;
+use crate::engine::host::Ticket;
 use crate::net::stream::{ReadOutcome, Stream};
 use crate::role::conn::Conn;
 use crate::role::process::ProcessFacts;
@@ -36,6 +37,8 @@ pub struct Clients<S> {
     scratch: Box<[u8]>,
     touched: Vec<SessionId>,
     dirty: Vec<SessionId>,
+    /// Conns whose replies have to wait until the shards' journals confirm what they say.
+    held: Vec<SessionId>,
     /// Conns with commands left that can be obeyed in the next turn.
     runnable: Vec<SessionId>,
     tracer: Tracer,
@@ -67,6 +70,7 @@ impl<S: Shards> Clients<S> {
             scratch: vec![0; LEFTOVER_LEN_MAX + READ_BYTES_MAX].into_boxed_slice(),
             touched: Vec::new(),
             dirty: Vec::new(),
+            held: Vec::new(),
             runnable: Vec::new(),
             tracer,
             closed_count: 0,
@@ -150,13 +154,19 @@ impl<S: Shards> Clients<S> {
         // A conn that turns out to be gone gives its jobs back, which may answer others.
         loop {
             self.settle(now);
+            let confirmed = self.sessions.shards.flush();
+            self.release(confirmed);
             self.tracer.print(&mut self.sessions, &self.conns);
             if self.dirty.is_empty() {
                 return;
             }
             let mut dirty = std::mem::take(&mut self.dirty);
             for session in dirty.drain(..) {
-                self.write(now, session, poller);
+                if self.sessions.held_until(session) > confirmed {
+                    self.hold(session);
+                } else {
+                    self.write(now, session, poller);
+                }
             }
             debug_assert!(
                 self.dirty.is_empty(),
@@ -164,6 +174,31 @@ impl<S: Shards> Clients<S> {
             );
             self.dirty = dirty;
         }
+    }
+
+    /// Leaves the conn until what its replies say is confirmed.
+    fn hold(&mut self, session: SessionId) {
+        if let Some(conn) = conn_of(&mut self.conns, session) {
+            conn.is_dirty = false;
+            if !conn.is_held {
+                conn.is_held = true;
+                self.held.push(session);
+            }
+        }
+    }
+
+    /// Has the conns written to whose replies say nothing that is not confirmed.
+    fn release(&mut self, confirmed: Ticket) {
+        let mut held = std::mem::take(&mut self.held);
+        held.retain(|&session| {
+            let waits = self.sessions.held_until(session) > confirmed;
+            if !waits && let Some(conn) = conn_of(&mut self.conns, session) {
+                conn.is_held = false;
+                self.soil(session);
+            }
+            waits
+        });
+        self.held = held;
     }
 
     /// Lets sessions that were answered obey what they have sent meanwhile, until none is left.

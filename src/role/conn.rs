@@ -25,6 +25,8 @@ pub(super) struct Conn {
     pub(super) fed: Fed,
     /// It is in the list of those to be written to at the end of the turn.
     pub(super) is_dirty: bool,
+    /// It is in the list of those whose replies wait to be confirmed.
+    pub(super) is_held: bool,
 }
 
 impl Conn {
@@ -38,6 +40,7 @@ impl Conn {
             has_ended: false,
             fed: Fed::WantsMore,
             is_dirty: false,
+            is_held: false,
         }
     }
 

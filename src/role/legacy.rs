@@ -2,11 +2,12 @@
 
 use std::error::Error as _;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use crate::base::hash::NameHasher;
 use crate::base::ids::ShardId;
 use crate::base::time::Nanos;
-use crate::cli::{Config, VERSION};
+use crate::cli::{Config, SyncPolicy, VERSION};
 use crate::engine::host::NoJournal;
 use crate::engine::{Engine, IdScheme, Settings};
 use crate::net::listener::Listener;
@@ -23,13 +24,18 @@ use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
 use crate::sys::signal::Signals;
+use crate::wal::disk::Disk;
+use crate::wal::journal::{self, Sync, Wal};
+use crate::wal::record::WallNanos;
+use crate::wal::recover::{Progress, Recovery};
+use crate::wal::shard_journal::ShardJournal;
 
 /// See the module's description.
-pub struct Legacy {
+pub struct Legacy<J> {
     poller: Poller,
     acceptor: Acceptor,
     signals: Signals,
-    clients: Clients<Shard<NoJournal>>,
+    clients: Clients<Shard<J>>,
     memory: Memory,
     /// When memory is to be looked at again.
     memory_moment: Option<Nanos>,
@@ -37,21 +43,36 @@ pub struct Legacy {
 
 const LISTENER_KEY: usize = 0;
 const SIGNALS_KEY: usize = 1;
-const FIRST_CONN_KEY: usize = 2;
+const WAL_KEY: usize = 2;
+const FIRST_CONN_KEY: usize = 3;
+
+/// The target of this module's log lines.
+const LOG: &str = "legacy";
 
 /// The only shard there is.
 const SHARD: ShardId = ShardId(0);
 
-impl Legacy {
+/// Serves as `config` says until a signal asks to stop.
+///
+/// # Errors
+/// Whatever stops the start, and what cannot be gone on from later.
+pub fn serve(config: &Config) -> Result<(), RoleError> {
+    match &config.binlog_dir {
+        None => Legacy::start(config, |engine| Ok(Shard::new(engine, NoJournal)))?.run(),
+        Some(dir) => Legacy::start(config, |engine| recover(engine, dir, config))?.run(),
+    }
+}
+
+impl<J: ShardJournal> Legacy<J> {
     /// Does all that can fail before the first client is served, in the original's order.
-    ///
-    /// # Errors
-    /// Whatever stops the start.
-    pub fn start(config: &Config) -> Result<Legacy, RoleError> {
+    fn start(
+        config: &Config,
+        recover: impl FnOnce(Engine) -> Result<Shard<J>, RoleError>,
+    ) -> Result<Legacy<J>, RoleError> {
         let tracer = Tracer::new(config.verbose);
         tracer.started(process::pid());
         if let Err(error) = process::raise_descriptor_limit() {
-            log::warn!(target: "legacy", "{error} cause={:?}", error.source());
+            log::warn!(target: LOG, "{error} cause={:?}", error.source());
         }
         let listener = Listener::open(&config.listen)?;
         tracer.bound(&listener);
@@ -68,13 +89,11 @@ impl Legacy {
             process::drop_privileges(user)?;
         }
         let signals = Signals::new()?;
-        let hasher = draw_hasher()?;
-        let settings = Settings {
+        let shard = recover(Engine::new(Settings {
             ids: IdScheme::Plain,
-            hasher,
+            hasher: draw_hasher()?,
             has_default: true,
-        };
-        let shard = Shard::new(Engine::new(settings), NoJournal);
+        }))?;
         let settings = table::Settings {
             map: ShardMap::new(1),
             body_len_max: config.body_len_max,
@@ -87,8 +106,11 @@ impl Legacy {
         watch(listener.as_fd(), LISTENER_KEY)
             .map_err(|source| RoleError::WatchListener { source })?;
         watch(signals.as_fd(), SIGNALS_KEY).map_err(|source| RoleError::WatchSignals { source })?;
+        if let Some(wake) = sessions.shards.wake_fd() {
+            watch(wake, WAL_KEY).map_err(|source| RoleError::WatchWal { source })?;
+        }
         log::info!(
-            target: "legacy",
+            target: LOG,
             "ready address={} version={VERSION} pid={}",
             listener.local_address(),
             process::pid(),
@@ -103,11 +125,8 @@ impl Legacy {
         })
     }
 
-    /// Serves until a signal asks to stop.
-    ///
-    /// # Errors
-    /// If the poller fails; nothing can be served without it.
-    pub fn run(mut self) -> Result<(), RoleError> {
+    /// Serves until a signal asks to stop, or until what nothing can be served without has failed.
+    fn run(mut self) -> Result<(), RoleError> {
         announce_ready();
         let mut ready = Vec::new();
         loop {
@@ -115,27 +134,37 @@ impl Legacy {
             self.poller
                 .wait(timeout, &mut ready)
                 .map_err(|source| RoleError::Wait { source })?;
-            if self.turn(clock::monotonic(), &ready) == Turn::Last {
+            let turn = self.turn(clock::monotonic(), &ready);
+            if let Some(failure) = self.clients.sessions.shards.take_failure() {
+                return Err(failure.into());
+            }
+            if turn == Turn::Last {
                 break;
             }
         }
         announce_stopping();
-        log::info!(target: "legacy", "stopped pid={}", process::pid());
+        self.clients.sessions.shards.close();
+        if let Some(failure) = self.clients.sessions.shards.take_failure() {
+            return Err(failure.into());
+        }
+        log::info!(target: LOG, "stopped pid={}", process::pid());
         Ok(())
     }
 
     /// One turn, all of which happens at the same moment: what is due, then what is ready, then
     /// the answers.
     fn turn(&mut self, now: Nanos, ready: &[Ready]) -> Turn {
-        self.clients
-            .sessions
-            .tick_shard(now, SHARD, |shard, outbox| shard.tick(now, outbox));
-        self.clients.sessions.tick(now);
+        let sessions = &mut self.clients.sessions;
+        sessions.shards.begin_turn(now, WallNanos(clock::wall()));
+        sessions.tick_shard(now, SHARD, |shard, outbox| shard.tick(now, outbox));
+        sessions.tick(now);
         let mut turn = Turn::Next;
         for &ready in ready {
             match ready.key {
                 LISTENER_KEY => self.accept(now),
                 SIGNALS_KEY => turn = self.on_signal(),
+                // What there is to be done is done at the end of every turn.
+                WAL_KEY => {}
                 _ => self.clients.on_ready(now, ready, &self.poller),
             }
         }
@@ -179,7 +208,7 @@ impl Legacy {
     fn on_signal(&mut self) -> Turn {
         let signals = self.signals.drain();
         if signals.usr1 {
-            log::info!(target: "legacy", "draining");
+            log::info!(target: LOG, "draining");
             self.clients.sessions.shards.drain();
             self.clients.facts.is_draining = true;
         }
@@ -197,6 +226,48 @@ enum Turn {
     Next,
     Last,
 }
+
+/// The shard that the binlog in `dir` tells of.
+fn recover(engine: Engine, dir: &Path, config: &Config) -> Result<Shard<Wal<Disk>>, RoleError> {
+    let disk = Disk::lock(dir)?;
+    let settings = journal::Settings {
+        file_len: config.binlog_file_len,
+        sync: match config.binlog_sync {
+            SyncPolicy::EveryMs(0) => Sync::Always,
+            SyncPolicy::EveryMs(millis) => Sync::Every(millis.saturating_mul(NANOS_PER_MILLI)),
+            SyncPolicy::Never => Sync::Never,
+        },
+    };
+    let start = clock::monotonic();
+    let mut last_report = start;
+    let mut total = Progress::default();
+    let mut report = |progress: Progress| {
+        total = progress;
+        let now = clock::monotonic();
+        if now.secs_since(last_report) >= REPORT_SECS {
+            last_report = now;
+            let Progress { records, bytes, .. } = progress;
+            log::info!(target: LOG, "reading binlog records={records} bytes={bytes}");
+        }
+    };
+    let wall = WallNanos(clock::wall());
+    let recovery = Recovery::read(disk, settings, start, wall, &mut report)?;
+    let jobs = recovery.jobs_left();
+    let shard = Shard::recover(engine, recovery)?;
+    log::info!(
+        target: LOG,
+        "binlog read dir={} records={} jobs={jobs} ms={}",
+        dir.display(),
+        total.records,
+        clock::monotonic().since(start) / NANOS_PER_MILLI,
+    );
+    Ok(shard)
+}
+
+/// Seconds between two lines about how far the reading of a binlog is.
+const REPORT_SECS: u64 = 1;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
 
 fn draw_hasher() -> Result<NameHasher, RoleError> {
     let draw = || Ok::<_, RoleError>(u64::from_ne_bytes(process::random_bytes()?));

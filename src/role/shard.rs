@@ -1,11 +1,25 @@
 //! A shard: one engine with its journal.
 
+use std::os::fd::BorrowedFd;
+
+use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId, SessionId, ShardId};
+use crate::base::limits::MOVE_BYTES_MAX;
+use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::engine::Engine;
-use crate::engine::host::{Joined, Journal, Outbox};
+use crate::engine::event::Event;
+use crate::engine::host::{Journal, NoRoom, Outbox, Record, Ticket};
+use crate::engine::job::JobKey;
 use crate::engine::op::Op;
+use crate::engine::stats::JournalStats;
 use crate::session::shards::Shards;
+use crate::wal::error::WalError;
+use crate::wal::journal::Wal;
+use crate::wal::record::WallNanos;
+use crate::wal::recover::Recovery;
+use crate::wal::shard_journal::ShardJournal;
+use crate::wal::storage::Storage;
 
 /// See the module's description.
 pub struct Shard<J> {
@@ -13,27 +27,46 @@ pub struct Shard<J> {
     journal: J,
 }
 
-impl<J: Journal> Shard<J> {
+impl<S: Storage> Shard<Wal<S>> {
+    /// The shard whose jobs a binlog tells of. The engine must have none.
+    ///
+    /// # Errors
+    /// [`WalError`] if the binlog cannot be gone on with.
+    pub fn recover(
+        mut engine: Engine,
+        mut recovery: Recovery<S>,
+    ) -> Result<Shard<Wal<S>>, WalError> {
+        engine.skip_ids(recovery.highest());
+        while recovery.jobs_left() > 0 {
+            recovery.restore_next(|job| engine.restore(job.job, job.tube, job.body).ok());
+        }
+        let journal = recovery.finish()?;
+        Ok(Shard { engine, journal })
+    }
+}
+
+impl<J: ShardJournal> Shard<J> {
     /// The shard made of these.
     pub fn new(engine: Engine, journal: J) -> Shard<J> {
         Shard { engine, journal }
     }
 
-    /// Does what has fallen due by `now`.
-    pub fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox) {
-        self.engine.tick(
-            now,
-            &mut Joined {
-                outbox,
-                journal: &mut self.journal,
-            },
-        );
+    /// It is `now`, and the wall clock shows `wall`. To be called before anything else of a turn.
+    pub fn begin_turn(&mut self, now: Nanos, wall: WallNanos) {
+        self.journal.begin_turn(now, wall);
     }
 
-    /// When [`Shard::tick`] has something to do next.
+    /// Does what has fallen due by `now`.
+    pub fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox) {
+        self.engine
+            .tick(now, &mut Recorder::new(outbox, &mut self.journal));
+    }
+
+    /// When [`Shard::tick`] or [`Shards::flush`] has something to do next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.engine.next_deadline()
+        let moments = [self.engine.next_deadline(), self.journal.moment()];
+        moments.into_iter().flatten().min()
     }
 
     /// Refuses new jobs from now on.
@@ -47,6 +80,32 @@ impl<J: Journal> Shard<J> {
         self.engine.bytes()
     }
 
+    /// Why the journal cannot go on, if it cannot.
+    pub fn take_failure(&mut self) -> Option<WalError> {
+        self.journal.take_failure()
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &J {
+        &self.journal
+    }
+
+    /// Becomes readable when [`Shards::flush`] has something to do, if there is such a thing.
+    #[must_use]
+    pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.journal.wake_fd()
+    }
+
+    /// Brings the journal to its end.
+    pub fn close(&mut self) {
+        self.journal.close();
+    }
+
+    /// The journal, as a crash would leave it.
+    pub fn into_journal(self) -> J {
+        self.journal
+    }
+
     /// Recounts everything.
     ///
     /// # Panics
@@ -55,11 +114,41 @@ impl<J: Journal> Shard<J> {
     pub fn check_invariants(&self) {
         self.engine.check_invariants();
     }
+
+    /// On a full disk, sees to it that what is asked has room in the journal, if old files can give
+    /// some. This waits for the disk, because the other way is to refuse what must not fail.
+    fn make_room(&mut self, op: &Op<'_>) {
+        let count = match op {
+            Op::Release { .. } | Op::Bury { .. } | Op::KickJob { .. } => 1,
+            Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
+            _ => return,
+        };
+        while self.journal.is_tight(count) && self.move_jobs(u64::MAX, true) > 0 {
+            self.journal.settle();
+        }
+    }
+
+    /// Writes jobs anew, so that old files of the journal can go: as many as that needs and there
+    /// is room for, but about `most` bytes. Returns how many bytes that were.
+    fn move_jobs(&mut self, most: u64, urgent: bool) -> u64 {
+        let mut moved = 0;
+        while moved < most
+            && let Some(id) = self.journal.next_move(urgent)
+        {
+            if let Some(record) = self.engine.record_of(id) {
+                moved += self.journal.move_job(record);
+            }
+        }
+        moved
+    }
 }
+
+/// Kicks of one command for which a full disk is cleaned. The others are made if there is room.
+const KICKS_WITH_ROOM: u64 = 1024;
 
 /// A lone shard in the process of its sessions: an ask is a call, and it is the answer to every
 /// question of which shard.
-impl<J: Journal> Shards for Shard<J> {
+impl<J: ShardJournal> Shards for Shard<J> {
     fn attach(&mut self, _: ShardId, session: SessionId) {
         self.engine.attach(session);
     }
@@ -72,24 +161,78 @@ impl<J: Journal> Shards for Shard<J> {
         op: Op<'_>,
         outbox: &mut impl Outbox,
     ) {
-        let host = &mut Joined {
-            outbox,
-            journal: &mut self.journal,
-        };
+        self.make_room(&op);
+        let host = &mut Recorder::new(outbox, &mut self.journal);
         self.engine
             .apply(now, from, op, host)
             .expect("sessions attach before they ask");
     }
 
     fn detach(&mut self, now: Nanos, _: ShardId, session: SessionId, outbox: &mut impl Outbox) {
-        let host = &mut Joined {
-            outbox,
-            journal: &mut self.journal,
-        };
+        let host = &mut Recorder::new(outbox, &mut self.journal);
         self.engine.detach(now, session, host);
+    }
+
+    fn flush(&mut self) -> Ticket {
+        self.move_jobs(MOVE_BYTES_MAX, false);
+        self.journal.flush();
+        self.journal.confirmed()
     }
 
     fn take_id(&mut self, _: ShardId, session: SessionId) -> Option<JobId> {
         self.engine.take_id(session)
+    }
+}
+
+/// The engine's host for one call: whatever is said after something was written down waits until
+/// that counts, whomever it is said to.
+struct Recorder<'a, O, J> {
+    outbox: &'a mut O,
+    journal: &'a mut J,
+    start: Ticket,
+}
+
+impl<'a, O, J: ShardJournal> Recorder<'a, O, J> {
+    fn new(outbox: &'a mut O, journal: &'a mut J) -> Recorder<'a, O, J> {
+        let start = journal.position();
+        Recorder {
+            outbox,
+            journal,
+            start,
+        }
+    }
+}
+
+impl<O: Outbox, J: ShardJournal> Outbox for Recorder<'_, O, J> {
+    fn emit(&mut self, to: Caller, event: Event<'_>) {
+        let position = self.journal.position();
+        let ticket = match event {
+            _ if position > self.start => position,
+            Event::Reserved { id, .. } | Event::Found { id, .. } => self.journal.ticket_of(id),
+            _ => Ticket(0),
+        };
+        self.outbox.emit_after(ticket, to, event);
+    }
+}
+
+impl<O, J: Journal> Journal for Recorder<'_, O, J> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+        self.journal.reserve_put(tube, body)
+    }
+
+    fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom> {
+        self.journal.reserve_update(id)
+    }
+
+    fn append(&mut self, record: Record<'_>) {
+        self.journal.append(record);
+    }
+
+    fn segment_of(&self, id: JobId, key: JobKey) -> u64 {
+        self.journal.segment_of(id, key)
+    }
+
+    fn stats(&self) -> JournalStats {
+        self.journal.stats()
     }
 }

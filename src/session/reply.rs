@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::limits::BODY_COPY_LEN_MAX;
+use crate::engine::host::Ticket;
 use crate::proto::line::{self, CRLF};
 use crate::proto::reply;
 
@@ -22,6 +23,8 @@ pub struct Replies {
     shared_sent: usize,
     /// Bytes of all of `shared`.
     shared_len: usize,
+    /// What has to be confirmed before any of it is sent.
+    held_until: Ticket,
 }
 
 /// A body that stands in the stream behind the first `at` bytes of the text.
@@ -41,6 +44,17 @@ impl Replies {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
+    }
+
+    /// What has to be confirmed before any of it is sent.
+    #[must_use]
+    pub fn held_until(&self) -> Ticket {
+        self.held_until
+    }
+
+    /// Keeps all of it, what was there before too, until `ticket` is confirmed.
+    pub fn hold_until(&mut self, ticket: Ticket) {
+        self.held_until = self.held_until.max(ticket);
     }
 
     /// Appends a reply that needs no number.

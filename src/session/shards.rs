@@ -4,7 +4,7 @@ use crate::base::ids::{Caller, JobId, SessionId, ShardId, ShardSet};
 use crate::base::name::TubeName;
 use crate::base::slot::{SLOTS, Slot};
 use crate::base::time::Nanos;
-use crate::engine::host::Outbox;
+use crate::engine::host::{Outbox, Ticket};
 use crate::engine::op::Op;
 
 /// Asks shards. A shard in the same process answers into the outbox before the call returns; one
@@ -25,6 +25,10 @@ pub trait Shards {
 
     /// Has the shard forget the session. What becomes of its jobs may concern other sessions.
     fn detach(&mut self, now: Nanos, shard: ShardId, session: SessionId, outbox: &mut impl Outbox);
+
+    /// Sees to it that what was asked takes its way, and tells how much of what was said counts by
+    /// now: a session is sent what it is owed when all of it does.
+    fn flush(&mut self) -> Ticket;
 
     /// Takes the id of a job that the session has begun to send, from the shard of the tube that
     /// it uses. None where the shard is elsewhere and gives the id when the job arrives.

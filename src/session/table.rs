@@ -13,7 +13,7 @@ use crate::base::name::TubeName;
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
-use crate::engine::host::Outbox;
+use crate::engine::host::{Outbox, Ticket};
 use crate::engine::op::Op;
 use crate::proto::command::{Kind, parse};
 use crate::proto::reply;
@@ -363,6 +363,16 @@ impl<S> Sessions<S> {
         self.hall.entry(id)?.replies.as_deref_mut()
     }
 
+    /// What has to be confirmed before the session is sent what it is owed.
+    #[must_use]
+    pub fn held_until(&self, id: SessionId) -> Ticket {
+        let entry = self.hall.entries.get(id.slot());
+        entry
+            .filter(|entry| entry.session.id() == id)
+            .and_then(|entry| entry.replies.as_ref())
+            .map_or(Ticket(0), |replies| replies.held_until())
+    }
+
     /// Takes back the memory of the session's replies if all have been sent.
     pub fn recycle(&mut self, id: SessionId) {
         let hall = &mut self.hall;
@@ -529,6 +539,15 @@ pub struct Outlet<'a> {
 }
 
 impl Outbox for Outlet<'_> {
+    fn emit_after(&mut self, ticket: Ticket, to: Caller, event: Event<'_>) {
+        self.emit(to, event);
+        if let Some(entry) = self.hall.entry(to.session)
+            && let Some(replies) = &mut entry.replies
+        {
+            replies.hold_until(ticket);
+        }
+    }
+
     fn emit(&mut self, to: Caller, event: Event<'_>) {
         let shard = self.shard;
         let hall = &mut *self.hall;

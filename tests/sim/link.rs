@@ -8,7 +8,7 @@ use beanshard::base::ids::{Caller, JobId, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::Nanos;
 use beanshard::engine::event::Event;
-use beanshard::engine::host::{Joined, NoJournal, Outbox};
+use beanshard::engine::host::{Joined, NoJournal, Outbox, Ticket};
 use beanshard::engine::op::Op;
 use beanshard::engine::{Engine, IdScheme, Settings};
 use beanshard::session::shards::{ShardMap, Shards};
@@ -104,6 +104,10 @@ impl Shards for SimShards {
 
     fn detach(&mut self, _: Nanos, shard: ShardId, session: SessionId, _: &mut impl Outbox) {
         self.link(shard).asks.push_back(Ask::Detach(session));
+    }
+
+    fn flush(&mut self) -> Ticket {
+        Ticket(0)
     }
 
     fn take_id(&mut self, _: ShardId, _: SessionId) -> Option<JobId> {

@@ -4,7 +4,7 @@
 
 use beanshard::base::ids::{Caller, JobId, SessionId, ShardId};
 use beanshard::base::time::Nanos;
-use beanshard::engine::host::{NoJournal, Outbox};
+use beanshard::engine::host::{NoJournal, Outbox, Ticket};
 use beanshard::engine::op::Op;
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::{ShardMap, Shards};
@@ -46,6 +46,10 @@ impl Shards for Direct {
 
     fn detach(&mut self, now: Nanos, shard: ShardId, id: SessionId, outbox: &mut impl Outbox) {
         self.0.detach(now, shard, id, outbox);
+    }
+
+    fn flush(&mut self) -> Ticket {
+        self.0.flush()
     }
 
     /// Ids are given when jobs arrive, as they are at the end of a link.
