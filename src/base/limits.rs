@@ -88,9 +88,6 @@ pub const SPARE_RESERVATIONS_MAX: usize = 256;
 /// Pieces of text and bodies that one gathered write takes.
 pub const WRITE_PIECES_MAX: usize = 16;
 
-/// Bytes of jobs that are written anew in one turn, so that old files of the binlog can go.
-pub const MOVE_BYTES_MAX: u64 = 256 * 1024;
-
 /// Bytes by which the jobs have to shrink before freed memory is given back to the system.
 pub const TRIM_BYTES_MIN: usize = 16 << 20;
 

@@ -143,6 +143,9 @@ impl<J: ShardJournal> Legacy<J> {
             }
         }
         announce_stopping();
+        // What was done and waits for the disk is still answered.
+        self.clients.sessions.shards.settle();
+        self.clients.finish_turn(clock::monotonic(), &self.poller);
         self.clients.sessions.shards.close();
         if let Some(failure) = self.clients.sessions.shards.take_failure() {
             return Err(failure.into());

@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 
 use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId, SessionId, ShardId};
-use crate::base::limits::MOVE_BYTES_MAX;
 use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::engine::Engine;
@@ -96,6 +95,11 @@ impl<J: ShardJournal> Shard<J> {
         self.journal.wake_fd()
     }
 
+    /// Waits until all that was written down is on the disk.
+    pub fn settle(&mut self) {
+        self.journal.settle();
+    }
+
     /// Brings the journal to its end.
     pub fn close(&mut self) {
         self.journal.close();
@@ -123,18 +127,16 @@ impl<J: ShardJournal> Shard<J> {
             Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
             _ => return,
         };
-        while self.journal.is_tight(count) && self.move_jobs(u64::MAX, true) > 0 {
+        while self.journal.is_tight(count) && self.move_jobs(true) > 0 {
             self.journal.settle();
         }
     }
 
-    /// Writes jobs anew, so that old files of the journal can go: as many as that needs and there
-    /// is room for, but about `most` bytes. Returns how many bytes that were.
-    fn move_jobs(&mut self, most: u64, urgent: bool) -> u64 {
+    /// Writes jobs anew, as many as the journal wants, so that old files of it can go. Returns how
+    /// many bytes that were.
+    fn move_jobs(&mut self, urgent: bool) -> u64 {
         let mut moved = 0;
-        while moved < most
-            && let Some(id) = self.journal.next_move(urgent)
-        {
+        while let Some(id) = self.journal.next_move(urgent) {
             if let Some(record) = self.engine.record_of(id) {
                 moved += self.journal.move_job(record);
             }
@@ -174,7 +176,7 @@ impl<J: ShardJournal> Shards for Shard<J> {
     }
 
     fn flush(&mut self) -> Ticket {
-        self.move_jobs(MOVE_BYTES_MAX, false);
+        self.move_jobs(false);
         self.journal.flush();
         self.journal.confirmed()
     }

@@ -26,6 +26,10 @@ const FILES_BESIDES: u64 = 2;
 /// Of what is needed, the part that has to be won back by moving it, lest moving go on for ever.
 const WORTH_SHARE: u64 = 4;
 
+/// Bytes of jobs that are moved in one turn, so that clients do not notice. When more than half of
+/// it was appended in the turn, twice that, so that moving keeps up.
+const MOVE_BYTES_MAX: u64 = 256 * 1024;
+
 /// What the name of a file that could not be read to its end gets when it is put aside.
 const DAMAGED_SUFFIX: &str = ".damaged";
 
@@ -76,7 +80,9 @@ impl<S: Storage> Wal<S> {
     }
 
     pub(super) fn next_to_move(&mut self, urgent: bool) -> Option<JobId> {
-        if self.failure.is_some() || !self.is_cleaning_due(urgent) {
+        let most = MOVE_BYTES_MAX.max(2 * self.appended_in_turn());
+        let is_enough = !urgent && self.moved_in_turn >= most;
+        if self.failure.is_some() || is_enough || !self.is_cleaning_due(urgent) {
             return None;
         }
         let at = self.oldest_needed()?;
@@ -84,6 +90,7 @@ impl<S: Storage> Wal<S> {
         let id = file.jobs.get(file.moved).copied();
         debug_assert!(id.is_some(), "what is needed of a file is jobs");
         file.moved += 1;
+        self.is_blocked |= id.is_none();
         id
     }
 
@@ -108,6 +115,7 @@ impl<S: Storage> Wal<S> {
             return 0;
         }
         let len = self.write_full(key, job, tube, body);
+        self.moved_in_turn += len;
         self.counts.records_migrated += 1;
         self.on_copied(at);
         len

@@ -52,11 +52,3 @@ pub enum WalError {
         source: io::Error,
     },
 }
-
-/// The error and what caused it, for a line of the log.
-pub(super) fn chain(error: &WalError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error} error={source}"),
-        None => error.to_string(),
-    }
-}

@@ -93,6 +93,12 @@ pub struct Wal<S: Storage> {
     written: u64,
     /// The position up to which all is synced.
     pub(super) synced: u64,
+    /// The position at which the turn began.
+    turn_start: u64,
+    /// Bytes of jobs that were moved since.
+    pub(super) moved_in_turn: u64,
+    /// When the oldest record was appended that is not synced.
+    unsynced_since: Nanos,
     /// The position up to which the sync goes that is under way.
     syncing: Option<u64>,
     last_sync: Nanos,
@@ -141,6 +147,9 @@ impl<S: Storage> Wal<S> {
             position: 0,
             written: 0,
             synced: 0,
+            turn_start: 0,
+            moved_in_turn: 0,
+            unsynced_since: now,
             syncing: None,
             last_sync: now,
             is_names_dirty: false,
@@ -253,7 +262,6 @@ impl<S: Storage> Wal<S> {
 
     /// Takes note that the journal cannot go on.
     pub(super) fn fail(&mut self, error: WalError) {
-        log::error!(target: LOG, "{}", crate::wal::error::chain(&error));
         self.failure.get_or_insert(error);
     }
 }
@@ -324,6 +332,11 @@ impl<S: Storage> Wal<S> {
         self.retry_at = Some(Nanos(self.now.0 + RETRY_NANOS));
     }
 
+    /// Bytes that were appended in this turn, but for jobs that were moved.
+    pub(super) fn appended_in_turn(&self) -> u64 {
+        self.position - self.turn_start - self.moved_in_turn
+    }
+
     /// Whether records wait for room, so that new jobs cannot be taken.
     pub(super) fn is_stuck(&self) -> bool {
         self.is_stuck
@@ -355,12 +368,20 @@ impl<S: Storage> Wal<S> {
         if self.wants_sync {
             return true;
         }
-        let has_more = self.synced < self.written || self.is_names_dirty;
+        let has_more = self.has_unsynced();
         match self.settings.sync {
-            Sync::Always => has_more,
+            Sync::Always => {
+                let is_gathering = self.position > self.turn_start
+                    && self.now.since(self.unsynced_since) < GATHER_NANOS;
+                has_more && !is_gathering
+            }
             Sync::Every(nanos) => has_more && self.last_sync.0.saturating_add(nanos) <= self.now.0,
             Sync::Never => false,
         }
+    }
+
+    fn has_unsynced(&self) -> bool {
+        self.synced < self.written || self.is_names_dirty
     }
 
     fn start_sync(&mut self) {
@@ -375,6 +396,7 @@ impl<S: Storage> Wal<S> {
         self.storage.start_sync(files, names);
         self.syncing = Some(self.written);
         self.last_sync = self.now;
+        self.unsynced_since = self.now;
         self.wants_sync = false;
         let since = std::mem::replace(&mut self.unconfirmed[0], u64::MAX);
         self.unconfirmed[1] = since.min(self.unconfirmed[1]);
@@ -388,6 +410,10 @@ impl<S: Storage> Wal<S> {
         }
     }
 }
+
+/// Nanoseconds for which a sync that answers wait for is put off while every turn brings more
+/// records that can share it.
+const GATHER_NANOS: u64 = 300_000;
 
 /// Bytes of memory for records that a file keeps between turns.
 const PENDING_KEPT: usize = 256 * 1024;
@@ -446,6 +472,11 @@ impl<S: Storage> Journal for Wal<S> {
 impl<S: Storage> ShardJournal for Wal<S> {
     fn begin_turn(&mut self, now: Nanos, wall: WallNanos) {
         self.now = now;
+        self.turn_start = self.position;
+        self.moved_in_turn = 0;
+        if self.position == self.synced {
+            self.unsynced_since = now;
+        }
         self.clocks.set(now, wall);
     }
 
@@ -530,13 +561,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
 
     fn moment(&self) -> Option<Nanos> {
         let sync_at = match self.settings.sync {
-            Sync::Every(nanos)
-                if self.syncing.is_none()
-                    && (self.synced < self.written || self.is_names_dirty) =>
-            {
-                Some(Nanos(self.last_sync.0.saturating_add(nanos)))
-            }
-            Sync::Always | Sync::Every(_) | Sync::Never => None,
+            _ if self.syncing.is_some() || !self.has_unsynced() => None,
+            Sync::Always => Some(self.now),
+            Sync::Every(nanos) => Some(Nanos(self.last_sync.0.saturating_add(nanos))),
+            Sync::Never => None,
         };
         let clean_at = self.is_cleaning_due(false).then_some(self.now);
         [sync_at, clean_at, self.retry_at]

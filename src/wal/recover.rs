@@ -21,7 +21,7 @@ use crate::wal::error::WalError;
 use crate::wal::files::{File, HEAD_LEN};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
-use crate::wal::room::{AHEAD_PREFIX, SPARE};
+use crate::wal::room::{AHEAD_PREFIX, NUMBER_MAX, SPARE};
 use crate::wal::segment::{BadHeader, FileName, Found, Segment, Tail, file_name};
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::storage::Storage;
@@ -429,10 +429,6 @@ impl<S: Storage> Wal<S> {
         }
     }
 }
-
-/// The highest number of a file that the original can read, which has an `int` for it; one is left
-/// for it to go on with.
-const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
 
 fn used(step: &'static str, name: String, source: std::io::Error) -> WalError {
     WalError::Use { step, name, source }

@@ -17,6 +17,9 @@ use crate::wal::storage::Storage;
 /// The name of the spare.
 pub(super) const SPARE: &str = "spare";
 
+/// The highest number of a file that the original can read, which has an `int` for it.
+pub(super) const NUMBER_MAX: u64 = i32::MAX as u64;
+
 /// How the names of files begin that are made ahead.
 pub(super) const AHEAD_PREFIX: &str = "ahead.";
 
@@ -163,6 +166,10 @@ impl<S: Storage> Wal<S> {
     /// Goes on to the next file, which has to have `capacity` bytes.
     fn advance(&mut self, capacity: u64) -> Result<(), NoRoom> {
         let number = self.files.back().map_or(1, |file| file.number + 1);
+        if number > NUMBER_MAX {
+            self.fail(WalError::Numbers { highest: number });
+            return Err(NoRoom);
+        }
         let name = file_name(number);
         let usual = capacity == self.capacity();
         let taken = match self.ahead.front() {
@@ -190,6 +197,9 @@ impl<S: Storage> Wal<S> {
             None => {}
             Some(_) if self.ahead.pop_front().is_some() => {}
             Some(_) => self.has_spare = false,
+        }
+        if let Some(full) = self.files.back_mut() {
+            full.jobs.shrink_to_fit();
         }
         // The file before is open until it is synced, and that should not be long.
         self.wants_sync |= self.settings.sync != Sync::Never;
