@@ -77,6 +77,15 @@ def main():
                + ["--", "many-tubes", "--extra-tubes", "10000", *seconds])
     report.line("\nOver a Unix socket:")
     report.run(base + servers(o.command, unix) + ["--", "life", *seconds])
+    report.line("\nWith a binlog, synced before every answer (-f0):")
+    report.run(base + servers(o.command, tcp + " -b {dir} -f0")
+               + ["--", "life", *seconds, "--", "life", *seconds, "--depth", "16"])
+    report.line("\nWith a binlog, synced every 50 ms:")
+    report.run(base + servers(o.command, tcp + " -b {dir}") + ["--", "life", *seconds])
+    report.line("\nOurs without and with a binlog. Ratios (x) are to the first:")
+    ways = [("none", ""), ("-F", " -b {dir} -F"), ("-f50", " -b {dir}"), ("-f0", " -b {dir} -f0")]
+    report.run(base + ["%s=%s %s%s" % (name, o.command, tcp, flags) for name, flags in ways]
+               + ["--", "life", *seconds])
     report.run([sys.executable, MEMORY] + servers(o.command, tcp))
 
 
