@@ -159,7 +159,7 @@ impl<S: Storage> Wal<S> {
 
     fn mark_highest(&mut self) {
         if self.make_room_for_copy(SHORT_LEN) {
-            let next = JobId(self.highest.0.saturating_add(1));
+            let next = JobId(self.highest.0 + 1);
             self.write_record(&id_mark(next), None);
             self.on_copied(0);
             self.wants_sync = true;

@@ -135,12 +135,13 @@ pub(super) fn id_mark(next: JobId) -> JobImage {
     }
 }
 
-/// The highest id that has been given, as far as this record tells.
+/// The highest id that has been given, as far as this record tells. A record may have the one id
+/// that is never given, and nothing is gained by telling it from the last that is.
 pub(super) fn highest_of(image: &JobImage) -> JobId {
     if *image == id_mark(image.id) {
         JobId(image.id.0 - 1)
     } else {
-        image.id
+        image.id.min(JobId::LAST)
     }
 }
 
@@ -223,5 +224,12 @@ mod tests {
         assert_eq!(highest_of(&id_mark(JobId(8))), JobId(7));
         let end = clocks.deletion(&job(JobState::Ready), 0);
         assert_eq!(highest_of(&end), JobId(7));
+        let last = JobImage {
+            id: JobId(u64::MAX),
+            ..end
+        };
+        // So a mark can say what any record does.
+        assert_eq!(highest_of(&last), JobId::LAST);
+        assert_eq!(highest_of(&id_mark(JobId(u64::MAX))), JobId::LAST);
     }
 }
