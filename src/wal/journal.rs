@@ -233,7 +233,9 @@ impl<S: Storage> Wal<S> {
         let Some(home) = self.homes.get_mut(key.0 as usize).map(std::mem::take) else {
             return;
         };
-        if let Some(at) = self.index_of(home.number.into()) {
+        if home.len > 0
+            && let Some(at) = self.index_of(home.number.into())
+        {
             self.files[at].live -= u64::from(home.len);
             self.live -= u64::from(home.len);
             self.jobs -= 1;

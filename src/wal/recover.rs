@@ -18,7 +18,7 @@ use crate::base::time::Nanos;
 use crate::engine::job::{JobKey, JobRecord, JobState};
 use crate::wal::convert::{burial_of, highest_of};
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN};
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
 use crate::wal::room::{AHEAD_PREFIX, SPARE};
@@ -429,10 +429,6 @@ impl<S: Storage> Wal<S> {
         }
     }
 }
-
-/// The highest number of a file that the original can read, which has an `int` for it; one is left
-/// for it to go on with.
-const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
 
 fn used(step: &'static str, name: String, source: std::io::Error) -> WalError {
     WalError::Use { step, name, source }

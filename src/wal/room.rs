@@ -9,7 +9,7 @@
 use crate::base::time::Nanos;
 use crate::engine::host::NoRoom;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN, SHORT_LEN, units};
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN, units};
 use crate::wal::journal::{LOG, RETRY_NANOS, Sync, Wal};
 use crate::wal::segment::file_name;
 use crate::wal::storage::Storage;
@@ -163,6 +163,12 @@ impl<S: Storage> Wal<S> {
     /// Goes on to the next file, which has to have `capacity` bytes.
     fn advance(&mut self, capacity: u64) -> Result<(), NoRoom> {
         let number = self.files.back().map_or(1, |file| file.number + 1);
+        if number > NUMBER_MAX {
+            self.fail(WalError::Numbers {
+                highest: NUMBER_MAX,
+            });
+            return Err(NoRoom);
+        }
         let name = file_name(number);
         let usual = capacity == self.capacity();
         let taken = match self.ahead.front() {
