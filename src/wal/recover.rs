@@ -16,7 +16,7 @@ use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
 use crate::engine::job::{JobKey, JobRecord, JobState};
-use crate::wal::convert::{burial_of, highest_of};
+use crate::wal::convert::{burial_at, burial_of, highest_of};
 use crate::wal::error::WalError;
 use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX};
 use crate::wal::journal::{LOG, Settings, Wal};
@@ -64,15 +64,8 @@ struct FoundJob {
     /// Index of the file with the full record, and the bytes of that.
     home: usize,
     len: u64,
-    burial: Burial,
-}
-
-/// Where a job stands among those buried: when that was, in microseconds, as far as records tell;
-/// and for the original's records, which do not tell, their order behind the latest that does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Burial {
-    unit: i64,
-    order: u64,
+    /// When it was buried, or a moment that stands for that; 0 if it is not.
+    burial: Nanos,
 }
 
 /// Names of tubes, each once.
@@ -106,9 +99,19 @@ struct Reader {
     tubes: Tubes,
     progress: Progress,
     highest: JobId,
-    /// The latest burial of which a record tells when it was.
-    latest_burial: i64,
+    latest_burial: Nanos,
     latest_tube: u32,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the file.
+    at: usize,
+    /// Number of the file.
+    number: u64,
+    /// Bytes from its start.
+    offset: u64,
 }
 
 /// Records between two reports of progress.
@@ -136,7 +139,7 @@ impl<S: Storage> Recovery<S> {
             tubes: Tubes::default(),
             progress: Progress::default(),
             highest: JobId(0),
-            latest_burial: i64::MIN,
+            latest_burial: Nanos(0),
             latest_tube: 0,
         };
         for number in numbers {
@@ -175,7 +178,7 @@ impl<S: Storage> Recovery<S> {
         let found = self.found.remove(slot);
         let mut job = self.wal.clocks.job(&found.image);
         if job.state == JobState::Buried {
-            job.deadline = self.wal.clocks.burial_moment(found.burial.unit);
+            job.deadline = found.burial;
         }
         let (id, home, len) = (job.id, found.home, found.len);
         let tube = self.tubes.names[found.tube as usize].as_name();
@@ -202,32 +205,32 @@ impl<S: Storage> Recovery<S> {
 }
 
 impl Reader {
-    fn take(&mut self, at: usize, len: u64, record: &Record<'_>) {
+    fn take(&mut self, place: Place, len: u64, record: &Record<'_>) {
         self.progress.records += 1;
         self.progress.bytes += len;
         self.highest = self.highest.max(highest_of(&record.job));
         match (&record.content, record.job.state) {
-            (Some(content), _) => self.take_full(at, len, &record.job, content),
+            (Some(content), _) => self.take_full(place, len, &record.job, content),
             (None, SavedState::Deleted) => {
                 if let Some(slot) = self.by_id.remove(&record.job.id) {
                     self.found.remove(slot);
                 }
             }
-            (None, _) => self.take_change(&record.job),
+            (None, _) => self.take_change(place, &record.job),
         }
     }
 
-    fn take_full(&mut self, at: usize, len: u64, image: &JobImage, content: &Content<'_>) {
+    fn take_full(&mut self, place: Place, len: u64, image: &JobImage, content: &Content<'_>) {
         let tube = self.tubes.number(content.tube, self.latest_tube);
         self.latest_tube = tube;
         let known = self.by_id.get(&image.id).copied();
         let before = known.map(|slot| self.found.remove(slot));
-        let burial = self.burial(image, before.map(|job| (job.image, job.burial)));
+        let burial = self.burial(place, image, before.map(|job| (job.image, job.burial)));
         let slot = self.found.insert(FoundJob {
             image: *image,
             tube,
             body: Body::copy_of(content.body),
-            home: at,
+            home: place.at,
             len,
             burial,
         });
@@ -235,12 +238,12 @@ impl Reader {
     }
 
     /// One of a job whose full record is not there any more is of no interest.
-    fn take_change(&mut self, image: &JobImage) {
+    fn take_change(&mut self, place: Place, image: &JobImage) {
         let Some(&slot) = self.by_id.get(&image.id) else {
             return;
         };
         let before = (self.found[slot].image, self.found[slot].burial);
-        let burial = self.burial(image, Some(before));
+        let burial = self.burial(place, image, Some(before));
         let job = &mut self.found[slot];
         job.image = JobImage {
             body_len: job.image.body_len,
@@ -249,25 +252,27 @@ impl Reader {
         job.burial = burial;
     }
 
-    fn burial(&mut self, image: &JobImage, before: Option<(JobImage, Burial)>) -> Burial {
+    fn burial(
+        &mut self,
+        place: Place,
+        image: &JobImage,
+        before: Option<(JobImage, Nanos)>,
+    ) -> Nanos {
         if image.state != SavedState::Buried {
-            return Burial::default();
-        }
-        if let Some(unit) = burial_of(image) {
-            self.latest_burial = self.latest_burial.max(unit);
-            return Burial { unit, order: 0 };
+            return Nanos(0);
         }
         // A copy of the job as it was is no burial.
         if let Some((older, burial)) = before
             && older.state == SavedState::Buried
             && older.counts.buries == image.counts.buries
+            && burial_of(image).is_none()
         {
             return burial;
         }
-        Burial {
-            unit: self.latest_burial,
-            order: self.progress.records,
-        }
+        let burial = burial_of(image)
+            .unwrap_or_else(|| burial_at(place.number, place.offset, self.latest_burial));
+        self.latest_burial = self.latest_burial.max(burial);
+        burial
     }
 
     fn order(&self) -> VecDeque<u32> {
@@ -350,8 +355,13 @@ impl<S: Storage> Wal<S> {
             }
             Ok(mut segment) => loop {
                 match segment.read_next().map_err(failed("read"))? {
-                    Found::Record { len, record, .. } => {
-                        reader.take(at, len, &record);
+                    Found::Record {
+                        offset,
+                        len,
+                        record,
+                    } => {
+                        let place = Place { at, number, offset };
+                        reader.take(place, len, &record);
                         if reader.progress.records.is_multiple_of(REPORT_RECORDS) {
                             report(reader.progress);
                         }
