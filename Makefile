@@ -14,7 +14,7 @@ SERVER ?= $(abspath $(BIN)) --legacy
 ROUNDS ?= 3
 SECONDS ?= 1
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= binlog command session
+FUZZ_TARGETS ?= binlog command recovery session
 
 .PHONY: help build run check test legacy-test cases interop bench fuzz install clean
 
