@@ -123,7 +123,14 @@ impl<J: ShardJournal> Shard<J> {
             Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
             _ => return,
         };
-        while self.journal.is_tight(count) && self.move_jobs(u64::MAX, true) > 0 {
+        // When each job has been moved once, nothing is left that more of it could give.
+        let mut left = self.journal.live_len();
+        while left > 0 && self.journal.is_tight(count) {
+            let moved = self.move_jobs(left, true);
+            if moved == 0 {
+                return;
+            }
+            left = left.saturating_sub(moved);
             self.journal.settle();
         }
     }

@@ -62,7 +62,8 @@ impl<S: Storage> Wal<S> {
         let all_dead = self.used - self.live - emptied;
         let dead = all_dead - self.files.back().map_or(0, File::dead);
         if urgent {
-            return all_dead >= SHORT_LEN;
+            // One short record can be the mark of the highest id, which would only be written anew.
+            return all_dead >= 2 * SHORT_LEN;
         }
         let is_worth_it = dead > 0 && dead >= self.live / WORTH_SHARE;
         let is_needed = self.is_starved && (!self.has_spare || !self.has_slack());

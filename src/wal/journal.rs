@@ -170,11 +170,6 @@ impl<S: Storage> Wal<S> {
         self.len + empty * self.capacity()
     }
 
-    /// Bytes of the latest full records of all jobs that are there.
-    pub fn live_len(&self) -> u64 {
-        self.live
-    }
-
     /// Writes a record, for which there is room, at the end of the current file. Returns its
     /// length in bytes.
     pub(super) fn write_record(&mut self, job: &JobImage, content: Option<Content<'_>>) -> u64 {
@@ -494,6 +489,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
 
     fn take_failure(&mut self) -> Option<WalError> {
         self.failure.take()
+    }
+
+    fn live_len(&self) -> u64 {
+        self.live
     }
 
     fn is_tight(&self, count: u64) -> bool {
