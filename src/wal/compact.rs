@@ -14,7 +14,7 @@ use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
 use crate::wal::journal::{LOG, Wal, full_len};
-use crate::wal::segment::file_name;
+use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
 /// How many times as large as what is needed the directory may be.
@@ -25,9 +25,6 @@ const FILES_BESIDES: u64 = 2;
 
 /// Of what is needed, the part that has to be won back by moving it, lest moving go on for ever.
 const WORTH_SHARE: u64 = 4;
-
-/// What the name of a file that could not be read to its end gets when it is put aside.
-const DAMAGED_SUFFIX: &str = ".damaged";
 
 impl<S: Storage> Wal<S> {
     /// The oldest file that is needed, and is not the one that is written.

@@ -145,10 +145,15 @@ pub(super) fn id_mark(next: JobId) -> JobImage {
     }
 }
 
+/// Whether it is that record.
+pub(super) fn is_id_mark(image: &JobImage) -> bool {
+    *image == id_mark(image.id)
+}
+
 /// The highest id that has been given, as far as this record tells. A record may have the one id
 /// that is never given, and nothing is gained by telling it from the last that is.
 pub(super) fn highest_of(image: &JobImage) -> JobId {
-    if *image == id_mark(image.id) {
+    if is_id_mark(image) {
         JobId(image.id.0 - 1)
     } else {
         image.id.min(JobId::LAST)

@@ -21,8 +21,7 @@ use crate::wal::error::WalError;
 use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
-use crate::wal::room::{AHEAD_PREFIX, SPARE};
-use crate::wal::segment::{BadHeader, FileName, Found, Segment, Tail, file_name};
+use crate::wal::segment::{FileName, Found, Segment, Tail, file_name};
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::storage::Storage;
 
@@ -299,11 +298,16 @@ impl<S: Storage> Wal<S> {
         for name in names {
             match FileName::of(&name) {
                 FileName::Segment(number) => numbers.push(number),
+                FileName::Ahead => self.remove(&name)?,
+                FileName::PutAside => {
+                    let name = name.display();
+                    log::warn!(target: LOG, "put aside as damaged, not read file={name}");
+                }
                 FileName::Odd => {
                     let name = name.display();
                     log::warn!(target: LOG, "not a file of the binlog, not read file={name}");
                 }
-                FileName::Other => self.tidy(&name)?,
+                FileName::Other => {}
             }
         }
         numbers.sort_unstable();
@@ -314,18 +318,10 @@ impl<S: Storage> Wal<S> {
         Ok(numbers)
     }
 
-    fn tidy(&mut self, name: &OsStr) -> Result<(), WalError> {
-        let Some(name) = name.to_str() else {
-            return Ok(());
-        };
-        let is_ahead = name.strip_prefix(AHEAD_PREFIX).is_some_and(|digits| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        if !is_ahead && name != SPARE {
-            return Ok(());
-        }
-        let removed = self.storage.remove(name);
-        removed.map_err(|source| used("remove", name.to_owned(), source))
+    fn remove(&mut self, name: &OsStr) -> Result<(), WalError> {
+        let name = name.display().to_string();
+        let removed = self.storage.remove(&name);
+        removed.map_err(|source| used("remove", name, source))
     }
 
     /// Reads one file to its end, or as far as it can be.
@@ -347,8 +343,6 @@ impl<S: Storage> Wal<S> {
         let before = reader.highest;
         reader.highest = JobId(0);
         match Segment::open(source).map_err(failed("read"))? {
-            // It was made and never written to.
-            Err(BadHeader::Short(0)) => {}
             Err(header) => {
                 log::error!(target: LOG, "{name}: damaged at 0: {header}; nothing of it is read");
                 file.is_whole = false;
@@ -367,7 +361,7 @@ impl<S: Storage> Wal<S> {
                         }
                     }
                     Found::End { offset, tail } => {
-                        file.end = offset;
+                        file.end = offset.max(HEAD_LEN);
                         self.end_file(&mut file, tail)?;
                         break;
                     }

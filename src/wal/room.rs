@@ -11,14 +11,8 @@ use crate::engine::host::NoRoom;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN, units};
 use crate::wal::journal::{LOG, RETRY_NANOS, Sync, Wal};
-use crate::wal::segment::file_name;
+use crate::wal::segment::{AHEAD_PREFIX, SPARE, file_name};
 use crate::wal::storage::Storage;
-
-/// The name of the spare.
-pub(super) const SPARE: &str = "spare";
-
-/// How the names of files begin that are made ahead.
-pub(super) const AHEAD_PREFIX: &str = "ahead.";
 
 /// Which part of a file's room puts leave to updates.
 const SLACK_SHARE: u64 = 16;
