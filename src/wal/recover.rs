@@ -274,14 +274,25 @@ impl Reader {
         burial
     }
 
+    /// The jobs are looked at once and in the order in which they lie in memory, which is mostly
+    /// that of their ids: to sort is then little more than to see that.
     fn order(&self) -> VecDeque<u32> {
-        let mut order: Vec<u32> = self.by_id.values().copied().collect();
-        order.sort_unstable_by_key(|&slot| {
-            let job = &self.found[slot];
-            let is_buried = job.image.state == SavedState::Buried;
-            (is_buried, job.burial, job.image.id)
-        });
-        order.into()
+        let (mut others, mut buried) = (Vec::new(), Vec::new());
+        for (slot, job) in self.found.iter() {
+            match job.image.state {
+                SavedState::Buried => buried.push((job.burial, job.image.id, slot)),
+                SavedState::Ready
+                | SavedState::Reserved
+                | SavedState::Delayed
+                | SavedState::Deleted => others.push((job.image.id, slot)),
+            }
+        }
+        others.sort_unstable();
+        buried.sort_unstable();
+        let others = others.into_iter().map(|(_, slot)| slot);
+        others
+            .chain(buried.into_iter().map(|(.., slot)| slot))
+            .collect()
     }
 }
 
