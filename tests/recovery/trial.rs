@@ -42,46 +42,78 @@ pub(crate) struct Shown {
 /// A job, and when it was made and its state ends.
 type Found = (JobId, Shown, Nanos, Nanos);
 
-const START: Nanos = Nanos(5_000_000_000_000);
-const START_WALL: i64 = 1_700_000_000_000_000_000;
-const SHARD: ShardId = ShardId(0);
-
-fn wall(now: Nanos) -> WallNanos {
-    WallNanos(START_WALL + (now.0 - START.0).cast_signed())
+/// Both clocks at a start.
+#[derive(Clone, Copy)]
+struct Start {
+    now: Nanos,
+    wall: i64,
 }
+
+const FIRST: Start = Start {
+    now: Nanos(5_000_000_000_000),
+    wall: 1_700_000_000_000_000_000,
+};
+
+/// The machine has been started anew meanwhile.
+const REBOOTED: Start = Start {
+    now: Nanos(20_000_000_000),
+    wall: 1_700_000_100_000_000_000,
+};
+
+impl Start {
+    /// What the wall clock shows at this later moment.
+    fn wall(self, now: Nanos) -> WallNanos {
+        WallNanos(self.wall + now.since(self.now).cast_signed())
+    }
+}
+
+const SHARD: ShardId = ShardId(0);
 
 /// Does all of it.
 ///
 /// # Panics
 /// If something is lost, or is not as it should be.
 pub(crate) fn run(script: &Script) {
-    let settled = Script {
+    let mut settled = Script {
         steps: Vec::new(),
         room: 1 << 30,
         ..script.clone()
     };
-    let Ok(found) = look(&settled, &settled.files, START) else {
+    let Ok(found) = look(&settled, &settled.files, FIRST, FIRST.now) else {
         // File numbers are used up.
         return;
     };
-    if let Some(after) = live(&settled, &found) {
-        let mut then = look(&settled, &after, START).expect("a start after an end can read");
-        let mut before = found.clone();
+    let mut before = found.clone();
+    for start in [FIRST, REBOOTED] {
+        if let Ok(shifted) = look(&settled, &settled.files, start, start.now) {
+            assert!(!script.has_order || ids(&shifted) == ids(&before));
+            before = shifted;
+        }
+        let Some(after) = live(&settled, &before, start) else {
+            return;
+        };
+        let mut then = look(&settled, &after, start, start.now).expect("it can be read again");
         if !script.has_order {
             before.sort_unstable_by_key(|(id, ..)| *id);
             then.sort_unstable_by_key(|(id, ..)| *id);
         }
         assert_eq!(before, then);
+        settled.files = after;
     }
     if !script.steps.is_empty() || script.room != settled.room {
-        live(script, &found);
+        live(script, &found, FIRST);
     }
 }
 
+fn ids(found: &[Found]) -> Vec<JobId> {
+    found.iter().map(|(id, ..)| *id).collect()
+}
+
 /// What a start finds, in its order.
-fn look(script: &Script, files: &Files, now: Nanos) -> Result<Vec<Found>, WalError> {
+fn look(script: &Script, files: &Files, start: Start, now: Nanos) -> Result<Vec<Found>, WalError> {
     let memory = Memory::new(files, script.room);
-    let mut recovery = Recovery::read(memory, script.settings, now, wall(now), &mut |_| ())?;
+    let wall = start.wall(now);
+    let mut recovery = Recovery::read(memory, script.settings, now, wall, &mut |_| ())?;
     let mut found = Vec::new();
     while recovery.jobs_left() > 0 {
         recovery.restore_next(|one| {
@@ -115,9 +147,10 @@ fn word(state: JobState) -> &'static str {
 }
 
 /// Starts, works and ends. Returns what is on the disk then, if the disk was up to it.
-fn live(script: &Script, found: &[Found]) -> Option<Files> {
+fn live(script: &Script, found: &[Found], start: Start) -> Option<Files> {
     let memory = Memory::new(&script.files, script.room);
-    let recovery = Recovery::read(memory, script.settings, START, wall(START), &mut |_| ());
+    let wall = start.wall(start.now);
+    let recovery = Recovery::read(memory, script.settings, start.now, wall, &mut |_| ());
     let recovery = recovery.ok().expect("it could be read before");
     let highest = recovery.highest();
     let engine = Engine::new(Settings {
@@ -135,7 +168,8 @@ fn live(script: &Script, found: &[Found]) -> Option<Files> {
     };
     let mut run = Run {
         shard,
-        now: START,
+        start,
+        now: start.now,
         said: Said::default(),
         jobs: BTreeMap::new(),
         highest,
@@ -150,6 +184,7 @@ fn live(script: &Script, found: &[Found]) -> Option<Files> {
 /// A shard at work, and of each job all that could be found of it if this was the end.
 struct Run {
     shard: Shard<Wal<Memory>>,
+    start: Start,
     now: Nanos,
     said: Said,
     jobs: BTreeMap<JobId, Vec<Shown>>,
@@ -215,7 +250,7 @@ impl Run {
             seq: Seq(1),
         };
         self.said = Said::default();
-        self.shard.begin_turn(self.now, wall(self.now));
+        self.shard.begin_turn(self.now, self.start.wall(self.now));
         self.shard.submit(self.now, SHARD, from, op, &mut self.said);
     }
 
@@ -280,7 +315,7 @@ impl Run {
             Step::Pass { secs } => {
                 self.now = self.now.after(Secs(secs.into()));
                 self.said = Said::default();
-                self.shard.begin_turn(self.now, wall(self.now));
+                self.shard.begin_turn(self.now, self.start.wall(self.now));
                 self.shard.tick(self.now, &mut self.said);
             }
             Step::Flush => {
@@ -325,12 +360,11 @@ impl Run {
             return None;
         }
         let files = journal.into_storage().files();
-        let found = match look(script, &files, self.now) {
+        let found = match look(script, &files, self.start, self.now) {
             Err(WalError::Numbers { .. }) => return None,
             found => found.expect("a start after an end can read"),
         };
-        let ids: Vec<_> = found.iter().map(|(id, ..)| *id).collect();
-        let mut sorted = ids.clone();
+        let mut sorted = ids(&found);
         sorted.sort_unstable();
         assert_eq!(sorted, self.jobs.keys().copied().collect::<Vec<_>>());
         for (id, shown, ..) in &found {
