@@ -151,7 +151,7 @@ fn live(script: &Script, found: &[Found], start: Start) -> Option<Files> {
     let memory = Memory::new(&script.files, script.room);
     let wall = start.wall(start.now);
     let recovery = Recovery::read(memory, script.settings, start.now, wall, &mut |_| ());
-    let recovery = recovery.ok().expect("it could be read before");
+    let recovery = recovery.expect("it could be read before");
     let highest = recovery.highest();
     let engine = Engine::new(Settings {
         ids: IdScheme::Plain,
