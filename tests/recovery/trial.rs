@@ -2,6 +2,7 @@
 //! left.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use beanshard::base::body::Body;
 use beanshard::base::hash::NameHasher;
@@ -19,6 +20,7 @@ use beanshard::wal::error::WalError;
 use beanshard::wal::journal::Wal;
 use beanshard::wal::record::WallNanos;
 use beanshard::wal::recover::Recovery;
+use beanshard::wal::segment::FileName;
 use beanshard::wal::shard_journal::ShardJournal;
 
 use crate::memory::Memory;
@@ -321,10 +323,27 @@ impl Run {
             Step::Flush => {
                 self.said = Said::default();
                 self.shard.flush();
+                self.check_lens();
             }
         }
         self.shard.check_invariants();
         self.note();
+    }
+
+    /// The journal knows how large its directory is.
+    fn check_lens(&self) {
+        let journal = self.shard.journal();
+        if journal.confirmed() < journal.position() {
+            // Something has no room, or waits for a sync.
+            return;
+        }
+        let files = journal.storage().files();
+        let counted = files.iter().filter(|(name, _)| {
+            let kind = FileName::of(OsStr::new(name));
+            matches!(kind, FileName::Segment(_) | FileName::Ahead)
+        });
+        let len: u64 = counted.map(|(_, bytes)| bytes.len() as u64).sum();
+        assert_eq!(journal.directory_len(), len);
     }
 
     /// Takes note of every job that is not as it was.
