@@ -146,6 +146,9 @@ impl<S: Storage> Recovery<S> {
         }
         report(reader.progress);
         wal.highest = reader.highest;
+        if wal.highest == JobId::LAST {
+            log::error!(target: LOG, "ids are used up, new jobs are refused");
+        }
         let order = reader.order();
         Ok(Recovery {
             wal,
