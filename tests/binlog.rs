@@ -19,6 +19,7 @@ mod program;
 #[path = "server/transcript/mod.rs"]
 mod transcript;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -29,11 +30,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 
 use beanshard::base::ids::JobId;
+use beanshard::base::time::Nanos;
 use beanshard::wal::check::check;
 use beanshard::wal::directory::{Directory, Lock};
+use beanshard::wal::disk::Disk;
 use beanshard::wal::dump::{Form, dump};
+use beanshard::wal::journal::{Settings, Sync};
 use beanshard::wal::reader::Account;
-use beanshard::wal::record::{Decoded, Record, decode};
+use beanshard::wal::record::{Decoded, Record, WallNanos, decode};
+use beanshard::wal::recover::Recovery;
 use beanshard::wal::segment::{Tail, file_name};
 
 use fixture::{Listen, Server};
@@ -205,6 +210,28 @@ fn look(dir: &Path) -> (bool, bool) {
     (checked, text)
 }
 
+/// What a start finds, with the lengths of the bodies.
+fn recovered(dir: &Path) -> BTreeMap<JobId, (Shown, usize)> {
+    let disk = Disk::lock(dir).expect("nobody uses it");
+    let settings = Settings {
+        file_len: 4096,
+        sync: Sync::Never,
+    };
+    let (now, wall) = (Nanos(1 << 40), WallNanos(1 << 60));
+    let mut recovery =
+        Recovery::read(disk, settings, now, wall, &mut |_| ()).expect("it can be read");
+    let mut found = BTreeMap::new();
+    while recovery.jobs_left() > 0 {
+        recovery.restore_next(|one| {
+            let shown = Shown::at_restore(&one);
+            let before = found.insert(one.job.id, (shown, one.body.len()));
+            assert!(before.is_none(), "{:?} comes twice", one.job.id);
+            None
+        });
+    }
+    found
+}
+
 #[test]
 fn mutations_of_real_files_are_told_or_taken_and_bring_nothing_down() {
     let Some(mut server) = theirs(|_| ()) else {
@@ -250,6 +277,13 @@ fn mutations_of_real_files_are_told_or_taken_and_bring_nothing_down() {
             dumped || !checked,
             "what the dump calls damaged, the check does too"
         );
+        let account = account(dir.path());
+        let expected: BTreeMap<_, _> = account
+            .jobs
+            .iter()
+            .map(|(&id, live)| (id, (Shown::at_start(live), live.job.body_len as usize)))
+            .collect();
+        prop_assert_eq!(recovered(dir.path()), expected);
         Ok(())
     });
     outcome.expect("every file can be looked at");

@@ -4,6 +4,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
+impl JobId {
+    /// The last id that is given. The one above it can stand for "all are used up".
+    pub const LAST: JobId = JobId(u64::MAX - 1);
+}
+
 /// A job's priority: the smaller the more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pri(pub u32);

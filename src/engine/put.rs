@@ -12,11 +12,11 @@ use crate::engine::{By, Engine};
 impl Engine {
     /// Takes the next id, for a job that the session has begun to send. An id that is taken is
     /// never given to another job, also if no job comes of it (K5). None if the session uses no
-    /// tube of this shard.
+    /// tube of this shard, or there is no id left.
     pub fn take_id(&mut self, session: SessionId) -> Option<JobId> {
         let client = self.clients.find(session)?;
         let tube = self.clients[client].using?;
-        Some(self.next_id(tube))
+        self.next_id(tube)
     }
 
     pub(super) fn put(&mut self, now: Nanos, by: By, put: Put, host: &mut impl Host) {
@@ -34,8 +34,12 @@ impl Engine {
             return host.emit(by.from, Event::OutOfMemory);
         }
 
+        // The room is not used then; it is nobody's until something is appended.
+        let Some(id) = put.id.or_else(|| self.next_id(tube)) else {
+            return host.emit(by.from, Event::OutOfMemory);
+        };
+
         // Nothing below can fail.
-        let id = put.id.unwrap_or_else(|| self.next_id(tube));
         let state = if put.delay.0 == 0 {
             JobState::Ready
         } else {
@@ -75,9 +79,14 @@ impl Engine {
         self.serve(now, tube, host);
     }
 
-    fn next_id(&mut self, tube: u32) -> JobId {
+    /// None if all ids are used up. No server lives that long, but a journal can tell of any id,
+    /// and to begin anew would give ids twice.
+    fn next_id(&mut self, tube: u32) -> Option<JobId> {
+        if self.next_sequence > self.ids.sequence_max() {
+            return None;
+        }
         let id = self.ids.id(self.next_sequence, self.tubes[tube].slot);
         self.next_sequence += 1;
-        id
+        Some(id)
     }
 }

@@ -341,3 +341,19 @@ fn a_server_that_drains_takes_no_jobs() {
     w.reserve('a');
     assert_eq!(w.said(), "a inserted 1, a draining, a reserved 1");
 }
+
+#[test]
+fn ids_do_not_begin_anew_when_they_are_used_up() {
+    let mut w = World::of("a");
+    w.engine.skip_ids(JobId(JobId::LAST.0 - 1));
+    w.put('a', 0, 0, 1);
+    w.put('a', 0, 0, 1);
+    assert_eq!(w.engine.take_id(session('a')), None);
+    w.engine.skip_ids(JobId(u64::MAX));
+    w.put('a', 0, 0, 1);
+    let last = JobId::LAST.0;
+    assert_eq!(
+        w.said(),
+        format!("a inserted {last}, a outofmemory, a outofmemory")
+    );
+}

@@ -14,7 +14,7 @@ use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
 use crate::wal::journal::{LOG, Wal, full_len};
-use crate::wal::segment::file_name;
+use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
 /// How many times as large as what is needed the directory may be.
@@ -29,9 +29,6 @@ const WORTH_SHARE: u64 = 4;
 /// Bytes of jobs that are moved in one turn, so that clients do not notice. When more than half of
 /// it was appended in the turn, twice that, so that moving keeps up.
 const MOVE_BYTES_MAX: u64 = 256 * 1024;
-
-/// What the name of a file that could not be read to its end gets when it is put aside.
-const DAMAGED_SUFFIX: &str = ".damaged";
 
 impl<S: Storage> Wal<S> {
     /// The oldest file that is needed, and is not the one that is written.
@@ -66,7 +63,8 @@ impl<S: Storage> Wal<S> {
         let all_dead = self.used - self.live - emptied;
         let dead = all_dead - self.files.back().map_or(0, File::dead);
         if urgent {
-            return all_dead >= SHORT_LEN;
+            // One short record can be the mark of the highest id, which would only be written anew.
+            return all_dead >= 2 * SHORT_LEN;
         }
         let is_worth_it = dead > 0 && dead >= self.live / WORTH_SHARE;
         let is_needed = self.is_starved && (!self.has_spare || !self.has_slack());
@@ -167,7 +165,7 @@ impl<S: Storage> Wal<S> {
 
     fn mark_highest(&mut self) {
         if self.make_room_for_copy(SHORT_LEN) {
-            let next = JobId(self.highest.0.saturating_add(1));
+            let next = JobId(self.highest.0 + 1);
             self.write_record(&id_mark(next), None);
             self.on_copied(0);
             self.wants_sync = true;

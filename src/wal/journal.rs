@@ -1,7 +1,6 @@
 //! The binlog as a journal: records of a turn are gathered and go out in one write, syncs run in
 //! the background, and what has been confirmed is told by tickets. How room is kept for what must
-//! not fail is in [`room`](crate::wal::room), how old files are given up in
-//! [`compact`](crate::wal::compact).
+//! not fail is in `room`, how old files are given up in `compact`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -179,11 +178,6 @@ impl<S: Storage> Wal<S> {
         self.len + empty * self.capacity()
     }
 
-    /// Bytes of the latest full records of all jobs that are there.
-    pub fn live_len(&self) -> u64 {
-        self.live
-    }
-
     /// Writes a record, for which there is room, at the end of the current file. Returns its
     /// length in bytes.
     pub(super) fn write_record(&mut self, job: &JobImage, content: Option<Content<'_>>) -> u64 {
@@ -242,7 +236,9 @@ impl<S: Storage> Wal<S> {
         let Some(home) = self.homes.get_mut(key.0 as usize).map(std::mem::take) else {
             return;
         };
-        if let Some(at) = self.index_of(home.number.into()) {
+        if home.len > 0
+            && let Some(at) = self.index_of(home.number.into())
+        {
             self.files[at].live -= u64::from(home.len);
             self.live -= u64::from(home.len);
             self.jobs -= 1;
@@ -523,6 +519,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
 
     fn take_failure(&mut self) -> Option<WalError> {
         self.failure.take()
+    }
+
+    fn live_len(&self) -> u64 {
+        self.live
     }
 
     fn is_tight(&self, count: u64) -> bool {

@@ -9,19 +9,10 @@
 use crate::base::time::Nanos;
 use crate::engine::host::NoRoom;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN, SHORT_LEN, units};
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN, units};
 use crate::wal::journal::{LOG, RETRY_NANOS, Sync, Wal};
-use crate::wal::segment::file_name;
+use crate::wal::segment::{AHEAD_PREFIX, SPARE, file_name};
 use crate::wal::storage::Storage;
-
-/// The name of the spare.
-pub(super) const SPARE: &str = "spare";
-
-/// The highest number of a file that the original can read, which has an `int` for it.
-pub(super) const NUMBER_MAX: u64 = i32::MAX as u64;
-
-/// How the names of files begin that are made ahead.
-pub(super) const AHEAD_PREFIX: &str = "ahead.";
 
 /// Which part of a file's room puts leave to updates.
 const SLACK_SHARE: u64 = 16;
@@ -167,7 +158,9 @@ impl<S: Storage> Wal<S> {
     fn advance(&mut self, capacity: u64) -> Result<(), NoRoom> {
         let number = self.files.back().map_or(1, |file| file.number + 1);
         if number > NUMBER_MAX {
-            self.fail(WalError::Numbers { highest: number });
+            self.fail(WalError::Numbers {
+                highest: NUMBER_MAX,
+            });
             return Err(NoRoom);
         }
         let name = file_name(number);

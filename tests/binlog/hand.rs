@@ -1,6 +1,6 @@
 //! Files made by hand, of both versions, with the same story: job 1 was put and deleted, job 2 was
 //! in a file that is gone, job 3 was put, taken and released with a delay, job 4 was buried, job 5
-//! was copied while somebody held it.
+//! was copied while somebody held it, and the end is a mark that ids up to 6 have been given.
 
 use crate::life::Shown;
 
@@ -10,6 +10,8 @@ struct Job {
     id: u64,
     pri: u32,
     delay_secs: u64,
+    ttr_secs: u64,
+    created: u64,
     body_size: i32,
     deadline: u64,
     counts: [u32; 5],
@@ -28,10 +30,10 @@ impl Job {
         bytes.extend(self.pri.to_le_bytes());
         bytes.extend([0; 4]);
         bytes.extend(time(self.delay_secs * 1_000_000_000));
-        bytes.extend(time(60_000_000_000));
+        bytes.extend(time(self.ttr_secs * 1_000_000_000));
         bytes.extend(self.body_size.to_le_bytes());
         bytes.extend([0; 4]);
-        bytes.extend(time(CREATED_NANOS));
+        bytes.extend(time(self.created));
         bytes.extend(time(self.deadline));
         for count in self.counts {
             bytes.extend(count.to_le_bytes());
@@ -49,6 +51,8 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         id,
         pri: 7,
         delay_secs: 0,
+        ttr_secs: 60,
+        created: CREATED_NANOS,
         body_size,
         deadline: 0,
         counts: [0; 5],
@@ -70,6 +74,12 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         counts: [1, 0, 0, 0, 0],
         ..job(5, 2, 3)
     };
+    let mark = Job {
+        pri: 0,
+        ttr_secs: 0,
+        created: 0,
+        ..job(7, 0, 2)
+    };
     vec![
         ("tb", job(1, 1, 5), "one\r\n"),
         ("", job(2, 3, 9), ""),
@@ -79,6 +89,7 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         ("", released, ""),
         ("", buried, ""),
         ("tb", held, "x\r\n"),
+        ("", mark, ""),
     ]
 }
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use beanshard::base::time::NANOS_PER_SEC;
+use beanshard::engine::job::{JobCounts, JobState};
 use beanshard::wal::reader::LiveJob;
+use beanshard::wal::recover::RecoveredJob;
 
 use crate::fixture::Server;
 use crate::peer::Peer;
@@ -58,26 +60,63 @@ impl Shown {
         self
     }
 
+    /// What a start of ours makes of it: held jobs are ready, and what damage has made of spans is
+    /// whole seconds.
+    pub(crate) fn at_start(live: &LiveJob) -> Shown {
+        let mut shown = Shown::of(live);
+        if shown.state == "reserved" {
+            shown.state = "ready".to_owned();
+        }
+        let secs = |nanos: i64| {
+            let nanos = u64::try_from(nanos).unwrap_or(0);
+            let secs = nanos.div_ceil(NANOS_PER_SEC).min(u32::MAX.into());
+            secs.cast_signed()
+        };
+        (shown.delay, shown.ttr) = (secs(live.job.delay.0), secs(live.job.ttr.0));
+        shown
+    }
+
+    /// What a start of ours has found.
+    pub(crate) fn at_restore(one: &RecoveredJob<'_>) -> Shown {
+        let job = &one.job;
+        let state = match job.state {
+            JobState::Ready | JobState::Offered { .. } | JobState::Reserved { .. } => "ready",
+            JobState::Delayed => "delayed",
+            JobState::Buried => "buried",
+        };
+        Shown {
+            tube: String::from_utf8_lossy(one.tube.as_bytes()).into_owned(),
+            state: state.to_owned(),
+            pri: job.pri.0,
+            delay: job.delay.0.into(),
+            ttr: job.ttr.0.into(),
+            counts: counts(&job.counts),
+        }
+    }
+
     /// What the binlog says.
     pub(crate) fn of(live: &LiveJob) -> Shown {
         let job = &live.job;
         let secs = |nanos: i64| nanos / NANOS_PER_SEC.cast_signed();
-        let counts = &job.counts;
         Shown {
             tube: String::from_utf8_lossy(live.tube.as_name().as_bytes()).into_owned(),
             state: job.state.word().to_owned(),
             pri: job.pri.0,
             delay: secs(job.delay.0),
             ttr: secs(job.ttr.0),
-            counts: [
-                counts.reserves,
-                counts.timeouts,
-                counts.releases,
-                counts.buries,
-                counts.kicks,
-            ],
+            counts: counts(&job.counts),
         }
     }
+}
+
+fn counts(counts: &JobCounts) -> [u32; 5] {
+    [
+        counts.reserves,
+        counts.timeouts,
+        counts.releases,
+        counts.buries,
+        counts.kicks,
+    ]
 }
 
 /// Of each job what was shown since its last record, that moment included. A copy that the server
