@@ -257,10 +257,11 @@ impl Reader {
             self.latest_burial = self.latest_burial.max(unit);
             return Burial { unit, order: 0 };
         }
-        // A copy of the job as it was is no burial.
+        // A copy of the job as it was is no burial. The original changes the deadline whenever a
+        // job is reserved, which it has to be to be buried; it may have counted a burial at a start.
         if let Some((older, burial)) = before
             && older.state == SavedState::Buried
-            && older.counts.buries == image.counts.buries
+            && older.deadline_at == image.deadline_at
         {
             return burial;
         }

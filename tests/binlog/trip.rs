@@ -10,12 +10,14 @@
 use std::fs;
 use std::path::Path;
 
+use beanshard::base::ids::JobId;
 use beanshard::wal::reader::Account;
+use beanshard::wal::record::Version;
 use nix::sys::signal::Signal::{self, SIGKILL, SIGTERM};
 
 use crate::fixture::{Listen, Server};
-use crate::life::Life;
 use crate::life::Maker::{self, Ours, Theirs};
+use crate::life::{Life, Shown};
 use crate::peer::Peer;
 use crate::program::ours;
 use crate::{account, hand, their_words};
@@ -187,15 +189,103 @@ fn jobs_go_to_the_c_server_and_back() {
 // Q21
 #[test]
 fn burials_by_the_c_server_keep_their_order_when_ours_copies_them() {
-    for seed in 5..=7 {
-        let Some(mut trip) = Trip::start(Theirs, "10485760", seed) else {
+    let Some(words) = words_of(Theirs, "4096") else {
+        return;
+    };
+    let mut server = Server::start(&words, Listen::Tcp).expect("the server starts");
+    let mut peer = Peer::of(&server);
+    (0..6).for_each(|_| drop(peer.put(&[b'x'; 1000])));
+    let order = [5, 2, 6, 1, 3, 4];
+    for id in order {
+        assert_eq!(
+            peer.ask(&format!("reserve-job {id}")),
+            format!("RESERVED {id} 1000")
+        );
+        peer.body(1000);
+        assert_eq!(peer.ask(&format!("bury {id} 0")), "BURIED");
+    }
+    server.stop(SIGTERM).expect("it ends");
+
+    let words = words_of(Ours, "4096").expect("ours is there");
+    server.restart_as(&words).expect("it takes over");
+    let mut peer = Peer::of(&server);
+    let copies = |peer: &mut Peer| peer.stat("binlog-records-migrated").parse::<u64>();
+    while copies(&mut peer).expect("a number") < 6 {
+        let id = peer.put(&[b'x'; 1000]).replace("INSERTED ", "");
+        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
+    }
+    server.restart().expect("it starts again");
+    assert_eq!(kick_all(&mut Peer::of(&server), "peek-buried"), order);
+}
+
+fn serve_by_hand(maker: Maker, bytes: &[u8]) -> Option<Server> {
+    let dir = tempfile::tempdir().expect("a folder can be made");
+    fs::write(dir.path().join("binlog.1"), bytes).expect("written");
+    let server = Server::start_in(dir, &words_of(maker, "4096")?, Listen::Tcp);
+    Some(server.expect("the server starts"))
+}
+
+// Q21
+#[test]
+fn a_copy_of_a_buried_job_is_no_burial() {
+    let server = serve_by_hand(Ours, &hand::copied_burial()).expect("ours is there");
+    let mut peer = Peer::of(&server);
+    peer.ask("use tb");
+    assert_eq!(kick_all(&mut peer, "peek-buried"), [2, 1]);
+}
+
+#[test]
+fn a_delay_that_has_ended_meanwhile_is_over() {
+    for maker in [Ours, Theirs] {
+        let Some(server) = serve_by_hand(maker, &hand::copied_burial()) else {
             return;
         };
-        trip.file_len = "4096";
-        trip.go(300, SIGTERM, Ours).expect("both are there");
-        assert!(!trip.they_have_copied);
-        trip.go(600, SIGKILL, Ours).expect("ours is there");
-        trip.go(600, SIGTERM, Ours).expect("ours is there");
-        assert!(trip.we_have_copied, "we had nothing to copy");
+        let mut peer = Peer::of(&server);
+        peer.ask("watch tb");
+        assert_eq!(reserve_all(&mut peer), [3]);
     }
+}
+
+#[test]
+fn what_is_left_of_version_5_goes_on_in_files_of_version_7() {
+    let mut server = serve_by_hand(Ours, &hand::version_5()).expect("ours is there");
+    let expect = |server: &Server, makers: &[Maker]| {
+        let mut peer = Peer::of(server);
+        for (id, mut shown) in (3..).zip(hand::jobs()) {
+            for &maker in makers {
+                shown = shown.after_restart(maker);
+            }
+            assert_eq!(Shown::ask(&mut peer, id), shown);
+        }
+        peer.ask("peek 3");
+        assert_eq!(peer.body(5), b"three");
+    };
+    expect(&server, &[Ours]);
+    let mut peer = Peer::of(&server);
+    let oldest = |peer: &mut Peer| peer.stat("binlog-oldest-index");
+    while oldest(&mut peer) == "1" {
+        let id = peer.put(&[b'x'; 1000]).replace("INSERTED ", "");
+        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
+    }
+    expect(&server, &[Ours]);
+    server.stop(SIGKILL).expect("it ends");
+    let account = account(server.dir());
+    let versions = account.files.iter().map(|file| file.version);
+    assert!(versions.eq(account.files.iter().map(|_| Ok(Version::V7))));
+    let created = account.jobs[&JobId(3)].job.created_at.0.cast_unsigned();
+    // The two clocks are not read at the same moment.
+    assert!(
+        created.abs_diff(hand::CREATED_NANOS) < 1_000_000,
+        "{created}"
+    );
+
+    let Some(words) = words_of(Theirs, "4096") else {
+        return;
+    };
+    server.restart_as(&words).expect("it takes over");
+    expect(&server, &[Theirs]);
+    server
+        .restart_as(&words_of(Ours, "4096").expect("ours"))
+        .expect("it takes over");
+    expect(&server, &[Ours]);
 }
