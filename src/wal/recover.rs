@@ -33,6 +33,8 @@ pub struct Recovery<S: Storage> {
     tubes: Tubes,
     /// Slots in `found`, in the order in which the jobs are to be restored.
     order: VecDeque<u32>,
+    /// The earliest moment, in microseconds, for the next buried job.
+    next_burial: i64,
 }
 
 /// How far a start has come.
@@ -136,7 +138,7 @@ impl<S: Storage> Recovery<S> {
             tubes: Tubes::default(),
             progress: Progress::default(),
             highest: JobId(0),
-            latest_burial: i64::MIN,
+            latest_burial: 0,
             latest_tube: 0,
         };
         for number in numbers {
@@ -150,6 +152,7 @@ impl<S: Storage> Recovery<S> {
             found: reader.found,
             tubes: reader.tubes,
             order,
+            next_burial: 0,
         })
     }
 
@@ -175,7 +178,11 @@ impl<S: Storage> Recovery<S> {
         let found = self.found.remove(slot);
         let mut job = self.wal.clocks.job(&found.image);
         if job.state == JobState::Buried {
-            job.deadline = self.wal.clocks.burial_moment(found.burial.unit);
+            // Those of the original have none of their own. When they are written anew they need
+            // one, or nothing would tell their order.
+            let unit = found.burial.unit.max(self.next_burial);
+            job.deadline = self.wal.clocks.burial_moment(unit);
+            self.next_burial = unit.saturating_add(1);
         }
         let (id, home, len) = (job.id, found.home, found.len);
         let tube = self.tubes.names[found.tube as usize].as_name();
