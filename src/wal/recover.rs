@@ -264,8 +264,8 @@ impl Reader {
             self.latest_burial = self.latest_burial.max(unit);
             return Burial { unit, order: 0 };
         }
-        // A copy of the job as it was is no burial. The original changes the deadline whenever a
-        // job is reserved, which it has to be to be buried; it may have counted a burial at a start.
+        // A copy of the job as it was is no burial, though the original may have counted one at a
+        // start. It changes the deadline when a job is reserved, as it has to be to be buried.
         if let Some((older, burial)) = before
             && older.state == SavedState::Buried
             && older.deadline_at == image.deadline_at

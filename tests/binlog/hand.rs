@@ -18,8 +18,8 @@ struct Job {
 
 /// When all jobs were put.
 pub(crate) const CREATED_NANOS: u64 = 1_700_000_000_123_456_000;
-/// In the year 2100.
-const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
+/// When the delay of job 3 ends, in the year 2100.
+pub(crate) const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
 
 impl Job {
     /// The 77 bytes without padding at the end.

@@ -122,8 +122,8 @@ const LONG_BODY_LENS: [u64; 3] = [20_000, 65_534, 65_535];
 /// Of how many jobs one is long.
 const LONG_SHARE: u64 = 24;
 
-/// How far a server's statement of a delay may be off.
-const DELAY_SLACK: Duration = Duration::from_secs(1);
+/// How far a server's statement of a delay may be off: it has whole seconds, and we are slow.
+const DELAY_SLACK: Duration = Duration::from_secs(2);
 
 /// Whether something was written down.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -300,6 +300,7 @@ impl Life {
         let tube = &Life::tubes()[self.below(4) as usize];
         let answer = self.peer.ask(&format!("use {tube}"));
         assert_eq!(answer, format!("USING {tube}"));
+        let delayed_until = Instant::now() + Duration::from_secs(delay);
         self.peer.send(format!("put {pri} {delay} {ttr} {len}\r\n"));
         self.peer.send(&body);
         let answer = self.peer.ask("");
@@ -310,7 +311,7 @@ impl Life {
         let lived = Lived {
             body,
             shown: Vec::new(),
-            delayed_until: Instant::now() + Duration::from_secs(delay),
+            delayed_until,
             buried: (0, self.maker),
         };
         assert!(self.jobs.insert(id, lived).is_none(), "{id} is given twice");
@@ -350,13 +351,9 @@ impl Life {
                 self.obey(&format!("release {id} {pri} 0"), "RELEASED", id, logged);
             }
             2 => {
-                self.obey(
-                    &format!("release {id} {pri} 2000"),
-                    "RELEASED",
-                    id,
-                    Logged::Yes,
-                );
                 let until = Instant::now() + Duration::from_secs(2000);
+                let line = format!("release {id} {pri} 2000");
+                self.obey(&line, "RELEASED", id, Logged::Yes);
                 self.job(id).delayed_until = until;
             }
             3 => self.bury(id),

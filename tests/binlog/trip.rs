@@ -11,16 +11,20 @@ use std::fs;
 use std::path::Path;
 
 use beanshard::base::ids::JobId;
+use beanshard::base::time::NANOS_PER_SEC;
+use beanshard::sys::clock;
 use beanshard::wal::reader::Account;
 use beanshard::wal::record::Version;
 use nix::sys::signal::Signal::{self, SIGKILL, SIGTERM};
 
+use crate::account;
 use crate::fixture::{Listen, Server};
+use crate::hand;
 use crate::life::Maker::{self, Ours, Theirs};
 use crate::life::{Life, Shown};
 use crate::peer::Peer;
 use crate::program::ours;
-use crate::{account, hand, their_words};
+use crate::their_words;
 
 /// The words that start a server of either maker with files of this length.
 fn words_of(maker: Maker, file_len: &str) -> Option<Vec<String>> {
@@ -259,6 +263,10 @@ fn what_is_left_of_version_5_goes_on_in_files_of_version_7() {
         }
         peer.ask("peek 3");
         assert_eq!(peer.body(5), b"three");
+        let left = peer.row("stats-job 3", "time-left");
+        let now = clock::wall().cast_unsigned() / NANOS_PER_SEC;
+        let end = now + left.parse::<u64>().expect("seconds");
+        assert!(end.abs_diff(hand::DEADLINE_NANOS / NANOS_PER_SEC) <= 2);
     };
     expect(&server, &[Ours]);
     let mut peer = Peer::of(&server);

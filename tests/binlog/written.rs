@@ -8,10 +8,11 @@ use nix::sys::signal::Signal;
 
 use beanshard::wal::record::{Decoded, Version, decode};
 
+use crate::bytes_of;
 use crate::fixture::{Listen, Server};
 use crate::peer::Peer;
 use crate::program::{ours, start};
-use crate::{bytes_of, their_words};
+use crate::their_words;
 
 /// Where in a record, counted from the end of the name, the two moments are that it was made or is
 /// due.
