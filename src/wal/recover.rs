@@ -374,6 +374,10 @@ impl<S: Storage> Wal<S> {
         }
         file.highest = reader.highest;
         reader.highest = reader.highest.max(before);
+        // Each start makes a file, and nothing may ever come into it.
+        if file.is_whole && file.used() == 0 {
+            return self.storage.remove(&name).map_err(failed("remove"));
+        }
         self.len += file.len;
         self.used += file.used();
         self.files.push_back(file);
