@@ -237,9 +237,12 @@ impl From<Tail> for Ending {
 
 impl From<BadHeader> for Ending {
     fn from(header: BadHeader) -> Ending {
-        Ending::Damaged {
-            at: 0,
-            fault: header.to_string(),
+        match header {
+            BadHeader::Unused => Ending::Zeros,
+            BadHeader::Unknown(_) | BadHeader::Short(_) => Ending::Damaged {
+                at: 0,
+                fault: header.to_string(),
+            },
         }
     }
 }

@@ -302,8 +302,12 @@ impl FileAccount {
     /// Whether nothing in it is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
+        let begins_well = match self.version {
+            Ok(_) | Err(BadHeader::Unused) => true,
+            Err(BadHeader::Unknown(_) | BadHeader::Short(_)) => false,
+        };
         let ends_well = match self.tail {
-            Tail::Clean | Tail::Zeros | Tail::Torn => self.version.is_ok(),
+            Tail::Clean | Tail::Zeros | Tail::Torn => begins_well,
             Tail::Damaged { .. } => false,
         };
         ends_well && self.contradictions.is_empty()

@@ -54,6 +54,10 @@ pub fn file_name(number: u64) -> String {
 /// Why no record of a file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeader {
+    /// It has nothing but zeros, or nothing at all: it was made, and the writer ended before its
+    /// first write.
+    #[error("file was never written to")]
+    Unused,
     /// Nobody knows what follows.
     #[error("version {0} is unknown")]
     Unknown(i32),
@@ -126,6 +130,9 @@ impl<R: Read> Segment<R> {
             .by_ref()
             .take(HEADER_LEN as u64)
             .read_to_end(&mut bytes)?;
+        if first_data(&bytes).is_none() && !has_data(&mut source)? {
+            return Ok(Err(BadHeader::Unused));
+        }
         let Some((number, _)) = bytes.split_first_chunk() else {
             return Ok(Err(BadHeader::Short(bytes.len())));
         };
@@ -227,6 +234,21 @@ impl<R: Read> Segment<R> {
             offset += self.window.len() as u64;
             self.window.clear();
             self.fill(0)?;
+        }
+    }
+}
+
+/// Whether a byte that is not 0 follows.
+fn has_data(source: &mut impl Read) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        source
+            .by_ref()
+            .take(READ_LEN as u64)
+            .read_to_end(&mut bytes)?;
+        if bytes.is_empty() || first_data(&bytes).is_some() {
+            return Ok(!bytes.is_empty());
         }
     }
 }

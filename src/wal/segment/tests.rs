@@ -96,7 +96,11 @@ fn names_are_plain_decimal() {
 #[test]
 fn headers_are_known_or_told() {
     let of = |bytes: &[u8]| Segment::open(bytes).unwrap().err();
-    assert_eq!(of(b""), Some(BadHeader::Short(0)));
+    assert_eq!(of(b""), Some(BadHeader::Unused));
+    assert_eq!(of(&[0; 600_000]), Some(BadHeader::Unused));
+    let mut late = [0; 600_000];
+    late[599_999] = 1;
+    assert_eq!(of(&late), Some(BadHeader::Unknown(0)));
     assert_eq!(of(b"\x07\0\0"), Some(BadHeader::Short(3)));
     assert_eq!(of(b"\x06\0\0\0"), Some(BadHeader::Unknown(6)));
     assert_eq!(of(b"\xff\xff\xff\xff"), Some(BadHeader::Unknown(-1)));
