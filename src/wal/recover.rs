@@ -35,6 +35,8 @@ pub struct Recovery<S: Storage> {
     order: VecDeque<u32>,
     /// The earliest moment, in microseconds, for the next buried job.
     next_burial: i64,
+    /// The number of the file that is written next.
+    next_file: u64,
 }
 
 /// How far a start has come.
@@ -132,6 +134,7 @@ impl<S: Storage> Recovery<S> {
     ) -> Result<Recovery<S>, WalError> {
         let mut wal = Wal::new(storage, settings, now, wall);
         let numbers = wal.look()?;
+        let next_file = numbers.last().map_or(1, |highest| highest + 1);
         let mut reader = Reader {
             found: Slab::default(),
             by_id: FxHashMap::default(),
@@ -153,6 +156,7 @@ impl<S: Storage> Recovery<S> {
             tubes: reader.tubes,
             order,
             next_burial: 0,
+            next_file,
         })
     }
 
@@ -198,7 +202,7 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
-        self.wal.start_file()?;
+        self.wal.start_file(self.next_file)?;
         self.wal.stock_up();
         self.wal.flush();
         match self.wal.take_failure() {
@@ -350,9 +354,8 @@ impl<S: Storage> Wal<S> {
         let before = reader.highest;
         reader.highest = JobId(0);
         match Segment::open(source).map_err(failed("read"))? {
-            // It was made and never written to.
-            Err(BadHeader::Short(0)) => {}
-            Err(header) => {
+            Err(BadHeader::Unused) => {}
+            Err(header @ (BadHeader::Unknown(_) | BadHeader::Short(_))) => {
                 log::error!(target: LOG, "{name}: damaged at 0: {header}; nothing of it is read");
                 file.is_whole = false;
             }
@@ -414,8 +417,7 @@ impl<S: Storage> Wal<S> {
     }
 
     /// Makes the file that is written next.
-    fn start_file(&mut self) -> Result<(), WalError> {
-        let number = self.files.back().map_or(1, |file| file.number + 1);
+    fn start_file(&mut self, number: u64) -> Result<(), WalError> {
         let name = file_name(number);
         let capacity = self.capacity();
         loop {
