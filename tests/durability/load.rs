@@ -258,6 +258,8 @@ fn run(flags: &[&str], rounds: u64) {
         peer.ask("kick 1000000");
         peer.ask("kick 1000000");
     }
+    let output = server.output();
+    assert!(!output.contains("damaged"), "{output}");
     let jobs = books.bodies.len() as u64;
     assert!(jobs > 30 * rounds, "only {jobs} jobs");
     eprintln!("{jobs} jobs, {} deleted", books.deleted.len());
