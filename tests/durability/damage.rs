@@ -102,7 +102,7 @@ impl Patient {
     }
 }
 
-// A3.5
+// 6.9
 #[test]
 fn a_torn_end_is_cut_off_and_told_once() {
     let tears: [fn(&mut Vec<u8>, usize); 4] = [

@@ -118,7 +118,7 @@ fn expect(server: &Server, ids: &[u64], highest: u64) {
     }
 }
 
-// A3.1, Q3, Q4, Q6, Q7
+// Q3, Q4, Q6, Q7
 #[test]
 fn on_a_full_disk_jobs_are_refused_and_all_else_goes_on() {
     let Some(disk) = SmallDisk::mount() else {
@@ -157,7 +157,6 @@ fn on_a_full_disk_jobs_are_refused_and_all_else_goes_on() {
     assert!(takes_jobs_again(&mut Peer::of(&server)));
 }
 
-// A3.1
 #[test]
 fn deletions_make_room_without_a_restart() {
     let Some(disk) = SmallDisk::mount() else {

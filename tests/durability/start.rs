@@ -141,7 +141,8 @@ fn an_end_leaves_no_empty_files_and_no_unused_space() {
     let account = Account::read(&directory).expect("it can be read");
     assert_eq!(names(server.dir()).len(), account.files.len());
     for file in &account.files {
-        // The end of a disk's block costs nothing, but of less than a record the C server complains.
+        // The end of a disk's block costs nothing, but if it has no room for a record the C server
+        // complains.
         let rest = file.rest_bytes();
         assert!(rest == 0 || (84..4096).contains(&rest), "{file:?}");
     }
