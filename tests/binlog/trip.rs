@@ -18,7 +18,7 @@ use beanshard::wal::record::Version;
 use nix::sys::signal::Signal::{self, SIGKILL, SIGTERM};
 
 use crate::account;
-use crate::fixture::{Listen, Server};
+use crate::fixture::{Listen, START_LIMIT, Server, wait_until};
 use crate::hand;
 use crate::life::Maker::{self, Ours, Theirs};
 use crate::life::{Life, Shown};
@@ -214,12 +214,19 @@ fn burials_by_the_c_server_keep_their_order_when_ours_copies_them() {
     server.restart_as(&words).expect("it takes over");
     let mut peer = Peer::of(&server);
     let copies = |peer: &mut Peer| peer.stat("binlog-records-migrated").parse::<u64>();
-    while copies(&mut peer).expect("a number") < 6 {
-        let id = peer.put(&[b'x'; 1000]).replace("INSERTED ", "");
-        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
-    }
+    churn(&mut peer, |peer| copies(peer).expect("a number") >= 6);
     server.restart().expect("it starts again");
     assert_eq!(kick_all(&mut Peer::of(&server), "peek-buried"), order);
+}
+
+/// Puts and deletes until `is_done`.
+fn churn(peer: &mut Peer, is_done: impl Fn(&mut Peer) -> bool) {
+    let is_done = || {
+        let id = peer.put(&[b'x'; 1000]).replace("INSERTED ", "");
+        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
+        is_done(peer)
+    };
+    assert!(wait_until(START_LIMIT, is_done));
 }
 
 fn serve_by_hand(maker: Maker, bytes: &[u8]) -> Option<Server> {
@@ -271,10 +278,7 @@ fn what_is_left_of_version_5_goes_on_in_files_of_version_7() {
     expect(&server, &[Ours]);
     let mut peer = Peer::of(&server);
     let oldest = |peer: &mut Peer| peer.stat("binlog-oldest-index");
-    while oldest(&mut peer) == "1" {
-        let id = peer.put(&[b'x'; 1000]).replace("INSERTED ", "");
-        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
-    }
+    churn(&mut peer, |peer| oldest(peer) != "1");
     expect(&server, &[Ours]);
     server.stop(SIGKILL).expect("it ends");
     let account = account(server.dir());

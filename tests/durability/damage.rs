@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 
-use crate::fixture::{Listen, Server};
+use crate::fixture::{Listen, START_LIMIT, Server, wait_until};
 use crate::names;
 use crate::our_words;
 use crate::peek;
@@ -91,14 +91,15 @@ impl Patient {
     /// Puts and deletes until `name` is there.
     fn churn_until_there_is(&self, name: &str) {
         let mut peer = Peer::of(&self.server);
-        for _ in 0..1000 {
-            if self.path(name).exists() {
-                return;
+        // Files go when what was copied out of them is synced, which has a time of its own.
+        let is_there = wait_until(START_LIMIT, || {
+            for _ in 0..4 {
+                let id = put(&mut peer, &[b'x'; 1000]);
+                assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
             }
-            let id = put(&mut peer, &[b'x'; 1000]);
-            assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
-        }
-        panic!("{:?}", names(self.server.dir()));
+            self.path(name).exists()
+        });
+        assert!(is_there, "{:?}", names(self.server.dir()));
     }
 }
 
