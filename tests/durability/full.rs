@@ -185,6 +185,23 @@ fn deletions_make_room_without_a_restart() {
     }
 }
 
+#[test]
+fn room_that_somebody_else_gives_back_is_found() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let server = program::start(&disk.words(), Listen::Tcp);
+    let mut peer = Peer::of(&server);
+    assert!(takes_jobs_again(&mut peer));
+    let filler = disk.fill();
+    fill_with_jobs(&mut peer);
+    assert_eq!(peer.put(BODY), "OUT_OF_MEMORY");
+    fs::remove_file(filler).expect("removed");
+    assert!(takes_jobs_again(&mut peer));
+    assert!(fill_with_jobs(&mut peer).len() > 60);
+    assert!(server.output().contains("there is room again"));
+}
+
 // L5.4, 6.10
 #[test]
 fn a_start_on_a_full_disk_ends_and_harms_nothing() {
