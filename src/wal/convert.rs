@@ -135,9 +135,11 @@ pub(super) fn id_mark(next: JobId) -> JobImage {
     }
 }
 
-/// The highest id that has been given, as far as this record tells.
+/// The highest id that has been given, as far as this record tells; 0 if it does not.
 pub(super) fn highest_of(image: &JobImage) -> JobId {
-    if *image == id_mark(image.id) {
+    if image.id >= JobId::UNCOUNTED {
+        JobId(0)
+    } else if *image == id_mark(image.id) {
         JobId(image.id.0 - 1)
     } else {
         image.id
