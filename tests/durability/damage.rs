@@ -220,6 +220,33 @@ fn a_file_that_was_put_aside_before_is_not_written_over() {
 }
 
 #[test]
+fn nothing_counts_on_from_an_impossible_id() {
+    let mut patient = Patient::of(1, Signal::SIGTERM);
+    let id = start_of(2) + 4 + "default".len();
+    patient.change("binlog.1", |bytes| bytes[id..id + 8].fill(0xff));
+    for highest in [3, 4] {
+        patient.start();
+        patient.expect(&[&[1][..], &[3, 4][..highest - 2]].concat());
+        let mut peer = Peer::of(&patient.server);
+        assert_eq!(peek(&mut peer, u64::MAX), Some(body(2)));
+        assert_eq!(
+            put(&mut peer, &body(highest as u64 + 1)),
+            highest as u64 + 1
+        );
+    }
+    // Nor is such an id remembered for ever.
+    let mut peer = Peer::of(&patient.server);
+    for id in [u64::MAX, 1, 3, 4, 5] {
+        assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
+    }
+    patient.churn_until_there_is("binlog.5");
+    patient.start();
+    patient.expect(&[]);
+    let mut peer = Peer::of(&patient.server);
+    assert!((6..1000).contains(&put(&mut peer, b"work")));
+}
+
+#[test]
 fn an_empty_file_is_nothing_to_tell_of() {
     let mut patient = Patient::of(1, Signal::SIGTERM);
     fs::write(patient.path("binlog.2"), b"").expect("written");
