@@ -35,7 +35,7 @@ pub struct Recovery<S: Storage> {
     order: VecDeque<u32>,
     /// The earliest moment, in microseconds, for the next buried job.
     next_burial: i64,
-    /// The number of the file that is written next.
+    /// The number of the file that is written next, if no file is left.
     next_file: u64,
 }
 
@@ -202,7 +202,10 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
-        self.wal.start_file(self.next_file)?;
+        // Without a gap, of which the original would complain.
+        let last = self.wal.files.back();
+        let number = last.map_or(self.next_file, |file| file.number + 1);
+        self.wal.start_file(number)?;
         self.wal.stock_up();
         self.wal.flush();
         match self.wal.take_failure() {

@@ -181,6 +181,25 @@ fn an_end_leaves_no_empty_files_and_no_unused_space() {
     assert_eq!(account.jobs.len(), ids.len());
 }
 
+// 6.10
+#[test]
+fn a_start_without_jobs_goes_on_to_the_next_number() {
+    let args = ["-s", "4096"];
+    for words in [Some(our_words(&args)), their_words(&args)] {
+        let Some(words) = words else { return };
+        let mut server = program::start(&words, Listen::Tcp);
+        for number in 1..=3 {
+            let index = Peer::of(&server).stat("binlog-current-index");
+            assert_eq!(index, number.to_string());
+            let mut there = names(server.dir());
+            there.retain(|name| name != "spare");
+            assert_eq!(there, [format!("binlog.{number}")]);
+            server.stop(Signal::SIGKILL).expect("it ends");
+            server.restart().expect("it starts again");
+        }
+    }
+}
+
 // Q25, 6.10
 #[test]
 fn restarts_pile_up_no_files() {
