@@ -147,6 +147,7 @@ impl<S: Storage> Recovery<S> {
         for number in numbers {
             wal.read_file(number, &mut reader, report)?;
         }
+        wal.drop_unused()?;
         report(reader.progress);
         wal.highest = reader.highest;
         let order = reader.order();
@@ -380,13 +381,25 @@ impl<S: Storage> Wal<S> {
         }
         file.highest = reader.highest;
         reader.highest = reader.highest.max(before);
-        // Each start makes a file, and nothing may ever come into it.
-        if file.is_whole && file.used() == 0 {
-            return self.storage.remove(&name).map_err(failed("remove"));
-        }
         self.len += file.len;
         self.used += file.used();
         self.files.push_back(file);
+        Ok(())
+    }
+
+    /// Removes the files at the end that have no record: each start makes one, and nothing may ever
+    /// come into it. One before others stays, because the original would complain of its number.
+    fn drop_unused(&mut self) -> Result<(), WalError> {
+        while let Some(last) = self.files.back()
+            && last.is_whole
+            && last.used() == 0
+        {
+            let name = file_name(last.number);
+            self.len -= last.len;
+            self.files.pop_back();
+            let removed = self.storage.remove(&name);
+            removed.map_err(|source| used("remove", name, source))?;
+        }
         Ok(())
     }
 
