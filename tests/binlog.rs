@@ -175,6 +175,15 @@ fn files_made_by_hand_are_read_by_both() {
 }
 
 #[test]
+fn a_file_that_was_never_written_to_is_sound() {
+    for len in [0, 3, 4, 4096] {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        fs::write(dir.path().join("binlog.1"), vec![0; len]).expect("written");
+        assert_eq!(look(dir.path()), (true, true), "{len}");
+    }
+}
+
+#[test]
 fn a_file_that_the_c_server_reports_for_its_zeros_is_sound() {
     for zeros in [4, 83] {
         let mut bytes = hand::version_7();

@@ -16,6 +16,7 @@ use beanshard::sys::clock;
 use beanshard::wal::reader::Account;
 use beanshard::wal::record::Version;
 use nix::sys::signal::Signal::{self, SIGKILL, SIGTERM};
+use tempfile::TempDir;
 
 use crate::account;
 use crate::fixture::{Listen, START_LIMIT, Server, wait_until};
@@ -77,7 +78,7 @@ impl Trip {
         self.life.check_account(self.server.dir(), &account);
         let words = words_of(next, self.file_len)?;
         self.maker = next;
-        let dir = self.server.dir().to_owned();
+        let copy = copy_of(self.server.dir());
         let printed = self.server.output().len();
         self.server.restart_as(&words).expect("it takes over");
         self.life.go_on(&self.server, next, &account);
@@ -88,20 +89,13 @@ impl Trip {
             assert!(!complaints.contains("No such file"), "{complaints}");
             assert!(!complaints.contains("version"), "{complaints}");
         }
-        self.drain_copy(&dir, &words, &account);
+        self.drain(copy, &words, &account);
         Some(())
     }
 
-    /// Starts `words` from a copy of the files in `from`, which are as `account` says, and looks at
-    /// the order of all jobs.
-    fn drain_copy(&self, from: &Path, words: &[String], account: &Account) {
-        let copy = tempfile::tempdir().expect("a folder can be made");
-        for file in fs::read_dir(from).expect("it is there") {
-            let name = file.expect("an entry").file_name();
-            if name.as_encoded_bytes().starts_with(b"binlog.") {
-                fs::copy(from.join(&name), copy.path().join(&name)).expect("copied");
-            }
-        }
+    /// Starts `words` from a copy of the files, which are as `account` says, and looks at the order
+    /// of all jobs.
+    fn drain(&self, copy: TempDir, words: &[String], account: &Account) {
         let server = Server::start_in(copy, words, Listen::Tcp).expect("the server starts");
         let mut peer = Peer::of(&server);
         for tube in Life::tubes() {
@@ -128,6 +122,18 @@ impl Trip {
         let expected: Vec<u64> = expected.into_iter().map(|(id, _)| id).collect();
         assert_eq!(found, expected);
     }
+}
+
+/// A folder with the binlog's files that are in `dir`.
+fn copy_of(dir: &Path) -> TempDir {
+    let copy = tempfile::tempdir().expect("a folder can be made");
+    for file in fs::read_dir(dir).expect("it is there") {
+        let name = file.expect("an entry").file_name();
+        if name.as_encoded_bytes().starts_with(b"binlog.") {
+            fs::copy(dir.join(&name), copy.path().join(&name)).expect("copied");
+        }
+    }
+    copy
 }
 
 /// Takes all ready jobs, and tells their order.
