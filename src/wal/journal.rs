@@ -1,7 +1,7 @@
 //! The binlog as a journal: records of a turn are gathered and go out in one write, syncs run in
 //! the background, and what has been confirmed is told by tickets. How room is kept for what must
-//! not fail is in [`room`](crate::wal::room), how old files are given up in
-//! [`compact`](crate::wal::compact).
+//! not fail is in `room`, how old files are given up in
+//! `compact`.
 
 use std::collections::VecDeque;
 use std::io;
