@@ -5,8 +5,9 @@
 pub struct JobId(pub u64);
 
 impl JobId {
-    /// The last id that is given. The one above it can stand for "all are used up".
-    pub const LAST: JobId = JobId(u64::MAX - 1);
+    /// Where ids begin that no server reaches by counting. One that a binlog tells of is damage, or
+    /// somebody's own work; who counts on from it soon has no ids left.
+    pub const UNCOUNTED: JobId = JobId(1 << 63);
 }
 
 /// A job's priority: the smaller the more urgent.

@@ -16,7 +16,7 @@ impl Engine {
     pub fn take_id(&mut self, session: SessionId) -> Option<JobId> {
         let client = self.clients.find(session)?;
         let tube = self.clients[client].using?;
-        self.next_id(tube)
+        Some(self.next_id(tube))
     }
 
     pub(super) fn put(&mut self, now: Nanos, by: By, put: Put, host: &mut impl Host) {
@@ -34,12 +34,8 @@ impl Engine {
             return host.emit(by.from, Event::OutOfMemory);
         }
 
-        // The room is not used then; it is nobody's until something is appended.
-        let Some(id) = put.id.or_else(|| self.next_id(tube)) else {
-            return host.emit(by.from, Event::OutOfMemory);
-        };
-
         // Nothing below can fail.
+        let id = put.id.unwrap_or_else(|| self.next_id(tube));
         let state = if put.delay.0 == 0 {
             JobState::Ready
         } else {
@@ -79,14 +75,9 @@ impl Engine {
         self.serve(now, tube, host);
     }
 
-    /// None if all ids are used up. No server lives that long, but a journal can tell of any id,
-    /// and to begin anew would give ids twice.
-    fn next_id(&mut self, tube: u32) -> Option<JobId> {
-        if self.next_sequence > self.ids.sequence_max() {
-            return None;
-        }
+    fn next_id(&mut self, tube: u32) -> JobId {
         let id = self.ids.id(self.next_sequence, self.tubes[tube].slot);
         self.next_sequence += 1;
-        Some(id)
+        id
     }
 }

@@ -54,8 +54,12 @@ impl Engine {
         Ok(JobKey(slot))
     }
 
-    /// Makes sure that no new job gets an id up to this one.
+    /// Makes sure that no new job gets an id up to this one, unless it is from
+    /// [`JobId::UNCOUNTED`] on.
     pub fn skip_ids(&mut self, highest: JobId) {
+        if highest >= JobId::UNCOUNTED {
+            return;
+        }
         let sequence = match self.ids {
             IdScheme::Plain => highest.0,
             IdScheme::Slotted => highest.0 >> SLOT_BITS,

@@ -300,14 +300,6 @@ impl IdScheme {
             }
         }
     }
-
-    /// The last sequence of which ids are made: one more can still be counted.
-    pub(super) fn sequence_max(self) -> u64 {
-        match self {
-            IdScheme::Plain => JobId::LAST.0,
-            IdScheme::Slotted => JobId::LAST.0 >> crate::base::slot::SLOT_BITS,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -139,8 +139,8 @@ impl<J: ShardJournal> Shard<J> {
         }
     }
 
-    /// Writes jobs anew, as many as the journal wants but about `most` bytes, so that old files of it
-    /// can go. Returns how many bytes that were.
+    /// Writes jobs anew, as many as the journal wants but about `most` bytes, so that old files of
+    /// it can go. Returns how many bytes that were.
     fn move_jobs(&mut self, most: u64, urgent: bool) -> u64 {
         let mut moved = 0;
         while moved < most

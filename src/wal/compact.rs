@@ -6,6 +6,8 @@
 //! is, nothing is done; when it is not, what cannot be needed is at least half of it, so that for
 //! each byte that clients write about one more is moved at most.
 
+use std::io;
+
 use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::name::TubeName;
@@ -172,25 +174,35 @@ impl<S: Storage> Wal<S> {
         }
     }
 
+    /// Gives a damaged file a name that no other file has.
+    fn put_aside(&mut self, name: &str) -> io::Result<()> {
+        let taken = self.storage.names()?;
+        let mut aside = format!("{name}{DAMAGED_SUFFIX}");
+        while taken.iter().any(|one| one.as_os_str() == aside.as_str()) {
+            aside.push_str(DAMAGED_SUFFIX);
+        }
+        log::warn!(target: LOG, "put aside, damaged and not needed any more file={aside}");
+        self.storage.rename(name, &aside)
+    }
+
     fn give_up_oldest(&mut self) -> bool {
         let Some(oldest) = self.files.front() else {
             return false;
         };
+        let (len, used) = (oldest.len, oldest.used());
         let name = file_name(oldest.number);
         let done = if oldest.is_whole {
             self.storage.remove(&name)
         } else {
-            let aside = format!("{name}{DAMAGED_SUFFIX}");
-            log::warn!(target: LOG, "put aside, damaged and not needed any more file={aside}");
-            self.storage.rename(&name, &aside)
+            self.put_aside(&name)
         };
         if let Err(source) = done {
             let step = "remove";
             self.fail(WalError::Use { step, name, source });
             return false;
         }
-        self.len -= oldest.len;
-        self.used -= oldest.used();
+        self.len -= len;
+        self.used -= used;
         self.files.pop_front();
         self.is_names_dirty = true;
         self.is_blocked = false;

@@ -150,13 +150,14 @@ pub(super) fn is_id_mark(image: &JobImage) -> bool {
     *image == id_mark(image.id)
 }
 
-/// The highest id that has been given, as far as this record tells. A record may have the one id
-/// that is never given, and nothing is gained by telling it from the last that is.
+/// The highest id that has been given, as far as this record tells; 0 if it does not.
 pub(super) fn highest_of(image: &JobImage) -> JobId {
-    if is_id_mark(image) {
+    if image.id >= JobId::UNCOUNTED {
+        JobId(0)
+    } else if is_id_mark(image) {
         JobId(image.id.0 - 1)
     } else {
-        image.id.min(JobId::LAST)
+        image.id
     }
 }
 
@@ -258,8 +259,7 @@ mod tests {
             id: JobId(u64::MAX),
             ..end
         };
-        // So a mark can say what any record does.
-        assert_eq!(highest_of(&last), JobId::LAST);
-        assert_eq!(highest_of(&id_mark(JobId(u64::MAX))), JobId::LAST);
+        // Nobody counts on from such an id.
+        assert_eq!(highest_of(&last), JobId(0));
     }
 }

@@ -48,8 +48,9 @@ pub fn dump(
         let mut segment = match Segment::open(file).map_err(failed)? {
             Ok(segment) => segment,
             Err(header) => {
-                is_sound = false;
-                print_end(out, form, &name, 0, &header.into())?;
+                let end = Ending::from(header);
+                is_sound &= !matches!(end, Ending::Damaged { .. });
+                print_end(out, form, &name, 0, &end)?;
                 continue;
             }
         };

@@ -80,6 +80,10 @@ pub struct Wal<S: Storage> {
     pub(super) has_spare: bool,
     /// The disk had no room for a file when this was last tried.
     pub(super) is_starved: bool,
+    /// The log says so, and when that was last said: on a full disk room comes and goes all the
+    /// time.
+    pub(super) has_told_starved: bool,
+    pub(super) told_starved_at: Option<Nanos>,
     /// When to try something again that found the disk full.
     pub(super) retry_at: Option<Nanos>,
     /// Moving jobs has to wait for a sync.
@@ -119,6 +123,9 @@ pub struct Wal<S: Storage> {
 /// Nanoseconds between two attempts at something that found the disk full.
 pub(super) const RETRY_NANOS: u64 = NANOS_PER_SEC / 5;
 
+/// Nanoseconds between two lines that say that the disk is full.
+pub(super) const TELL_NANOS: u64 = 10 * NANOS_PER_SEC;
+
 /// The target of log lines.
 pub(super) const LOG: &str = "binlog";
 
@@ -140,6 +147,8 @@ impl<S: Storage> Wal<S> {
             last_ahead: 0,
             has_spare: false,
             is_starved: false,
+            has_told_starved: false,
+            told_starved_at: None,
             retry_at: None,
             is_blocked: false,
             highest: JobId(0),

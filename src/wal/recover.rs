@@ -32,6 +32,8 @@ pub struct Recovery<S: Storage> {
     tubes: Tubes,
     /// Slots in `found`, in the order in which the jobs are to be restored.
     order: VecDeque<u32>,
+    /// The number of the file that is written next, if no file is left.
+    next_file: u64,
 }
 
 /// How far a start has come.
@@ -132,6 +134,7 @@ impl<S: Storage> Recovery<S> {
     ) -> Result<Recovery<S>, WalError> {
         let mut wal = Wal::new(storage, settings, now, wall);
         let numbers = wal.look()?;
+        let next_file = numbers.last().map_or(1, |highest| highest + 1);
         let mut reader = Reader {
             found: Slab::default(),
             by_id: FxHashMap::default(),
@@ -144,17 +147,16 @@ impl<S: Storage> Recovery<S> {
         for number in numbers {
             wal.read_file(number, &mut reader, report)?;
         }
+        wal.drop_unused()?;
         report(reader.progress);
         wal.highest = reader.highest;
-        if wal.highest == JobId::LAST {
-            log::error!(target: LOG, "ids are used up, new jobs are refused");
-        }
         let order = reader.order();
         Ok(Recovery {
             wal,
             found: reader.found,
             tubes: reader.tubes,
             order,
+            next_file,
         })
     }
 
@@ -196,7 +198,10 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
-        self.wal.start_file()?;
+        // Without a gap, of which the original would complain.
+        let last = self.wal.files.back();
+        let number = last.map_or(self.next_file, |file| file.number + 1);
+        self.wal.start_file(number)?;
         self.wal.stock_up();
         self.wal.flush();
         match self.wal.take_failure() {
@@ -263,11 +268,11 @@ impl Reader {
         if image.state != SavedState::Buried {
             return Nanos(0);
         }
-        // A copy of the job as it was is no burial.
+        // A copy of the job as it was is no burial, though the original may have counted one at a
+        // start. It changes the deadline when a job is reserved, as it has to be to be buried.
         if let Some((older, burial)) = before
             && older.state == SavedState::Buried
-            && older.counts.buries == image.counts.buries
-            && burial_of(image).is_none()
+            && older.deadline_at == image.deadline_at
         {
             return burial;
         }
@@ -390,6 +395,22 @@ impl<S: Storage> Wal<S> {
         Ok(())
     }
 
+    /// Removes the files at the end that have no record: each start makes one, and nothing may ever
+    /// come into it. One before others stays, because the original would complain of its number.
+    fn drop_unused(&mut self) -> Result<(), WalError> {
+        while let Some(last) = self.files.back()
+            && last.is_whole
+            && last.used() == 0
+        {
+            let name = file_name(last.number);
+            self.len -= last.len;
+            self.files.pop_back();
+            let removed = self.storage.remove(&name);
+            removed.map_err(|source| used("remove", name, source))?;
+        }
+        Ok(())
+    }
+
     /// Deals with what is behind the last record of a file.
     fn end_file(&mut self, file: &mut File<S::File>, tail: Tail) -> Result<(), WalError> {
         let name = file_name(file.number);
@@ -420,8 +441,7 @@ impl<S: Storage> Wal<S> {
     }
 
     /// Makes the file that is written next.
-    fn start_file(&mut self) -> Result<(), WalError> {
-        let number = self.files.back().map_or(1, |file| file.number + 1);
+    fn start_file(&mut self, number: u64) -> Result<(), WalError> {
         let name = file_name(number);
         let capacity = self.capacity();
         loop {

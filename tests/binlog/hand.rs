@@ -18,9 +18,10 @@ struct Job {
     state: u8,
 }
 
-const CREATED_NANOS: u64 = 1_700_000_000_123_456_000;
-/// In the year 2100.
-const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
+/// When all jobs were put.
+pub(crate) const CREATED_NANOS: u64 = 1_700_000_000_123_456_000;
+/// When the delay of job 3 ends, in the year 2100.
+pub(crate) const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
 
 impl Job {
     /// The 77 bytes without padding at the end.
@@ -107,8 +108,37 @@ pub(crate) fn version_5() -> Vec<u8> {
 
 /// A file of version 7: lengths of 4 bytes, structures of 80, nanoseconds.
 pub(crate) fn version_7() -> Vec<u8> {
+    file_of(story(1))
+}
+
+/// Another one: the C server has buried job 2, then job 1, was started again, and has copied job 2.
+/// Job 3 was delayed, up to a moment that is past.
+pub(crate) fn copied_burial() -> Vec<u8> {
+    let job = |id, state, deadline, buries| Job {
+        unit: 1,
+        id,
+        pri: 7,
+        delay_secs: 0,
+        ttr_secs: 60,
+        created: CREATED_NANOS,
+        body_size: 2,
+        deadline,
+        counts: [0, 0, 0, buries, 0],
+        state,
+    };
+    file_of(vec![
+        ("tb", job(1, 1, 0, 0), "\r\n"),
+        ("tb", job(2, 1, 0, 0), "\r\n"),
+        ("tb", job(3, 4, CREATED_NANOS + 1000, 0), "\r\n"),
+        ("", job(2, 3, CREATED_NANOS, 1), ""),
+        ("", job(1, 3, CREATED_NANOS + 1000, 1), ""),
+        ("tb", job(2, 3, CREATED_NANOS, 2), "\r\n"),
+    ])
+}
+
+fn file_of(story: Vec<(&'static str, Job, &'static str)>) -> Vec<u8> {
     let mut bytes = 7i32.to_le_bytes().to_vec();
-    for (name, job, body) in story(1) {
+    for (name, job, body) in story {
         bytes.extend((name.len() as u32).to_le_bytes());
         bytes.extend(name.as_bytes());
         bytes.extend(job.bytes());
