@@ -141,7 +141,9 @@ impl<S: Storage> Recovery<S> {
         };
         for number in numbers {
             wal.read_file(number, &mut reader, report)?;
+            wal.keep_file(number)?;
         }
+        wal.keep(Vec::new(), true, "the directory")?;
         report(reader.progress);
         wal.highest = reader.highest;
         let order = reader.order();
@@ -370,6 +372,22 @@ impl<S: Storage> Wal<S> {
         self.used += file.used();
         self.files.push_back(file);
         Ok(())
+    }
+
+    /// Syncs a file that was read. The process that wrote it may have been killed before it could,
+    /// and from now on sessions are told what is in it, and older files are given up for it.
+    fn keep_file(&mut self, number: u64) -> Result<(), WalError> {
+        let name = file_name(number);
+        match self.storage.open(&name) {
+            Ok(file) => self.keep(vec![file], false, &name),
+            Err(source) => Err(used("open", name, source)),
+        }
+    }
+
+    fn keep(&mut self, files: Vec<S::File>, names: bool, what: &str) -> Result<(), WalError> {
+        self.storage.start_sync(files, names);
+        let synced = self.storage.wait_sync();
+        synced.map_err(|source| used("sync", what.to_owned(), source))
     }
 
     /// Deals with what is behind the last record of a file.
