@@ -13,7 +13,7 @@ use crate::engine::job::{JobKey, JobRecord};
 use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
-use crate::wal::journal::{LOG, Wal, full_len};
+use crate::wal::journal::{LOG, Sync, Wal, full_len};
 use crate::wal::segment::file_name;
 use crate::wal::storage::Storage;
 
@@ -138,12 +138,12 @@ impl<S: Storage> Wal<S> {
             && let Some(oldest) = self.files.front()
             && oldest.live == 0
         {
-            if oldest.copies_end.is_some_and(|end| end > self.synced) {
-                self.wants_sync = true;
+            if !oldest.is_emptied && !self.on_emptied() {
                 return;
             }
-            if self.is_last_to_tell_highest() {
-                return self.mark_highest();
+            if self.files[0].copies_end > Some(self.synced) {
+                self.wants_sync = true;
+                return;
             }
             if !self.give_up_oldest() {
                 return;
@@ -151,19 +151,30 @@ impl<S: Storage> Wal<S> {
         }
     }
 
-    /// Whether no other file than the oldest tells how far ids have been given.
-    fn is_last_to_tell_highest(&self) -> bool {
+    /// The oldest file is seen not to be needed: from here on its place is taken by records that
+    /// are there by now. Those that tell how far ids have been given have to be synced, as the file
+    /// itself may be, unless nobody wants that of any. Returns false if there is no room for one.
+    fn on_emptied(&mut self) -> bool {
         let mut others = self.files.iter().skip(1).rev();
-        !others.any(|file| file.highest >= self.highest)
+        if !others.any(|file| file.highest >= self.highest) && !self.mark_highest() {
+            return false;
+        }
+        let oldest = &mut self.files[0];
+        oldest.is_emptied = true;
+        if self.settings.sync != Sync::Never {
+            oldest.copies_end = Some(self.position);
+        }
+        true
     }
 
-    fn mark_highest(&mut self) {
-        if self.make_room_for_copy(SHORT_LEN) {
+    fn mark_highest(&mut self) -> bool {
+        let has_room = self.make_room_for_copy(SHORT_LEN);
+        if has_room {
             let next = JobId(self.highest.0.saturating_add(1));
             self.write_record(&id_mark(next), None);
             self.on_copied(0);
-            self.wants_sync = true;
         }
+        has_room
     }
 
     fn give_up_oldest(&mut self) -> bool {

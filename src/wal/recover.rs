@@ -468,6 +468,7 @@ impl<F> File<F> {
             jobs: Vec::new(),
             moved: 0,
             copies_end: None,
+            is_emptied: false,
             highest: JobId(0),
             is_whole: true,
             open: None,
