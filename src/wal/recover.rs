@@ -220,6 +220,10 @@ impl Reader {
     }
 
     fn take_full(&mut self, at: usize, len: u64, image: &JobImage, content: &Content<'_>) {
+        if self.is_torn_copy(image, content) {
+            // The body is the same as ever, and the file that has it whole is still needed.
+            return self.take_change(image);
+        }
         let tube = self.tubes.number(content.tube, self.latest_tube);
         self.latest_tube = tube;
         let known = self.by_id.get(&image.id).copied();
@@ -234,6 +238,23 @@ impl Reader {
             burial,
         });
         self.by_id.insert(image.id, slot);
+    }
+
+    /// Whether the job is known and its body was not written so far: a copy that was not synced may
+    /// have any parts of it, and zeros for the others.
+    fn is_torn_copy(&self, image: &JobImage, content: &Content<'_>) -> bool {
+        let Some(&slot) = self.by_id.get(&image.id) else {
+            return false;
+        };
+        let (known, new) = (&self.found[slot].body[..], content.body);
+        let parts_differ = |(known, new): (&u8, &u8)| known != new && *new != 0;
+        let is_torn = known.len() == new.len()
+            && known != new
+            && !known.iter().zip(new).any(parts_differ);
+        if is_torn {
+            log::warn!(target: LOG, "a copy is torn, an older one is kept job={}", image.id.0);
+        }
+        is_torn
     }
 
     /// One of a job whose full record is not there any more is of no interest.
