@@ -57,6 +57,13 @@ impl<S: Storage> Wal<S> {
         self.directory_len() - emptied > most
     }
 
+    /// Whether the directory is too large for what nobody needs in the file that is written.
+    /// It has to be an old one before it can be given up.
+    pub(super) fn has_dead_weight(&self) -> bool {
+        let dead = self.files.back().map_or(0, File::dead);
+        self.is_too_large() && !self.wants_cleaning(false) && dead >= self.capacity() / WORTH_SHARE
+    }
+
     pub(super) fn wants_cleaning(&self, urgent: bool) -> bool {
         let emptied: u64 = self.emptied().map(File::used).sum();
         let all_dead = self.used - self.live - emptied;

@@ -269,6 +269,11 @@ impl<S: Storage> Wal<S> {
         {
             self.remove_empty(&format!("{AHEAD_PREFIX}{number}"));
         }
+        let left = units(0, self.ahead.len() as u64, self.capacity());
+        if self.has_dead_weight() && !self.ahead.is_empty() && left >= self.jobs {
+            // What fails is told.
+            let _ = self.advance(self.capacity());
+        }
     }
 
     /// Removes what would be of no use to a later start.
