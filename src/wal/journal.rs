@@ -553,6 +553,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
         } else {
             self.flush();
         }
+        // To go on with giving up old files, some may have been made.
+        self.drop_empty_files();
         self.cut_current();
     }
 }
