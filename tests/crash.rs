@@ -91,3 +91,29 @@ fn a_crash_somewhere_in_long_lives_loses_nothing() {
         Ok(())
     });
 }
+
+// The directory is as large as three times what is needed and two files at most.
+#[test]
+fn the_directory_stays_small_whatever_happens() {
+    each_seed("the_directory_stays_small_whatever_happens", 60, |seed| {
+        let mut random = Random::new(seed ^ 0xb0);
+        let plan = Plan::draw(draw_sync(&mut random), &mut random);
+        let mut legacy = Legacy::nothing();
+        for _ in 0..2 {
+            let seed = random.next();
+            let mut life = Life::begin(legacy, plan.clone(), Watch::Off, 0, seed)?;
+            life.settle()?;
+            life.check_bound()?;
+            let len = random.below(2 * plan.settings.file_len / 3) as usize;
+            life.put_to_stay(random.below(8), len)?;
+            for _ in 0..3 {
+                life.live(random.below(300))?;
+                life.settle()?;
+                life.check_bound()?;
+            }
+            // Another crash can leave damage, and such a file is not cut.
+            legacy = life.crash(random.pick(&[Crash::Killed, Crash::AllLost]))?;
+        }
+        Ok(())
+    });
+}

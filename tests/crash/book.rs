@@ -58,6 +58,8 @@ pub(crate) struct Book {
     /// Highest ids: one that somebody was told of, and one that a cut of power leaves.
     pub(crate) told_id: JobId,
     pub(crate) kept_id: JobId,
+    /// Whether a cut of power leaves ids.
+    pub(crate) keeps_ids: bool,
     burials: u64,
 }
 
@@ -83,6 +85,14 @@ struct Entry {
     burial: u64,
 }
 
+const NOTHING: Entry = Entry {
+    shown: None,
+    is_written: false,
+    from: 0,
+    until: 0,
+    burial: 0,
+};
+
 struct Answer {
     ticket: u64,
     id: JobId,
@@ -99,24 +109,29 @@ pub(crate) enum Floor {
     Told,
     /// Of each job by itself, what would have survived a cut of power earlier.
     Kept,
-    /// Everything.
+    /// All that was written.
     All,
 }
 
 impl Job {
     fn new() -> Job {
-        let nothing = Entry {
-            shown: None,
-            is_written: false,
-            from: 0,
-            until: 0,
-            burial: 0,
-        };
         Job {
-            entries: vec![nothing],
+            entries: vec![NOTHING],
             told: 0,
             kept: 0,
         }
+    }
+
+    /// The job has holes in its body from now on.
+    fn on_holes(&mut self, shown: Option<&Shown>) -> usize {
+        let like = self.with_holes(0, shown).expect("it was checked");
+        self.entries.push(Entry {
+            shown: shown.cloned(),
+            is_written: true,
+            burial: self.entries[like].burial,
+            ..NOTHING
+        });
+        self.entries.len() - 1
     }
 
     fn last(&self) -> &Entry {
@@ -130,6 +145,23 @@ impl Job {
         same.map(|(index, _)| index)
     }
 
+    /// The entry that it would be, but that parts of the body are zeros. Records have no checksum,
+    /// so that can come of a put that nobody was told of; of no other.
+    fn with_holes(&self, from: usize, shown: Option<&Shown>) -> Option<usize> {
+        let shown = shown?;
+        let is_hole = |(found, put): (&u8, &u8)| found == put || *found == 0;
+        let mut entries = self.entries.iter().skip(from);
+        let at = entries.position(|entry| {
+            entry.shown.as_ref().is_some_and(|put| {
+                let body = Rc::clone(&put.body);
+                let is_same = shown.body.len() == body.len()
+                    && shown.body.iter().zip(&*body).all(is_hole);
+                is_same && *put == Shown { body, ..shown.clone() }
+            })
+        });
+        at.map(|at| from + at)
+    }
+
     /// Whether the entry may be what a journal tells that ends at `position`.
     fn allows(&self, index: usize, position: u64) -> bool {
         let mut later = self.entries[index + 1..].iter();
@@ -141,7 +173,10 @@ impl Job {
         match floor {
             Floor::Written | Floor::Told => self.told,
             Floor::Kept => self.kept,
-            Floor::All => self.entries.len() - 1,
+            Floor::All => {
+                let is_written = |entry: &Entry| entry.is_written;
+                self.entries.iter().rposition(is_written).unwrap_or(0)
+            }
         }
     }
 }
@@ -153,6 +188,7 @@ impl Book {
             answers: Vec::new(),
             told_id: JobId(0),
             kept_id: JobId(0),
+            keeps_ids: true,
             burials: 0,
         }
     }
@@ -229,6 +265,7 @@ impl Book {
             return Err(format!("{id:?} was found and never existed"));
         }
         let least_id = match floor {
+            Floor::Kept if !self.keeps_ids => JobId(0),
             Floor::Kept => self.kept_id,
             Floor::Written | Floor::Told | Floor::All => self.told_id,
         };
@@ -237,7 +274,10 @@ impl Book {
         }
         for (id, job) in &self.jobs {
             let shown = by_id.get(id).copied();
-            if job.matching(job.floor(floor), shown).next().is_none() {
+            let floor_at = job.floor(floor);
+            let is_there = job.entries[floor_at].shown.is_some();
+            let is_allowed = job.matching(floor_at, shown).next().is_some();
+            if !is_allowed && (is_there || job.with_holes(floor_at, shown).is_none()) {
                 return Err(self.fault(*id, shown, floor));
             }
         }
@@ -270,7 +310,8 @@ impl Book {
                 continue;
             }
             let job = &self.jobs[id];
-            let index = job.matching(0, Some(shown)).last();
+            let exact = job.matching(0, Some(shown)).last();
+            let index = exact.or_else(|| job.with_holes(0, Some(shown)));
             let burial = index.map_or(0, |index| job.entries[index].burial);
             if burial <= last.0 {
                 return Err(format!("{id:?} was buried before {:?}", last.1));
@@ -326,7 +367,10 @@ impl Book {
             found.jobs.iter().map(|(id, shown)| (*id, shown)).collect();
         for (id, job) in &mut self.jobs {
             let shown = by_id.get(id).copied();
-            let last = job.matching(0, shown).last().expect("it was checked");
+            let last = match job.matching(0, shown).last() {
+                Some(last) => last,
+                None => job.on_holes(shown),
+            };
             job.entries.truncate(last + 1);
             job.told = last;
             if is_kept {

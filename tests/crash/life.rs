@@ -24,7 +24,18 @@ use crate::random::Random;
 use crate::storage::{Crash, MemoryStorage, Picture, Watch};
 
 /// Of different lengths, because a full record has its tube's name.
-pub(crate) const TUBES: [&str; 3] = ["default", "b", "a-tube-with-quite-a-long-name"];
+pub(crate) const TUBES: [&str; 4] = [
+    "default",
+    "b",
+    "a-tube-with-quite-a-long-name",
+    "stay",
+];
+
+/// Bytes of a full record besides its tube's name and its body.
+const FULL_LEN: usize = 84 + 2;
+
+/// Turns after which a journal that nobody asks has to have settled.
+const SETTLE_ROUNDS: u64 = 2000;
 
 const SHARD: ShardId = ShardId(0);
 
@@ -75,6 +86,10 @@ pub(crate) struct Life {
     held: Vec<(JobId, SessionId)>,
     /// How many cuts of power are tried on each picture.
     cuts: u64,
+    /// Length of the longest record that was written.
+    longest: usize,
+    /// Jobs may be refused.
+    pub(crate) is_full: bool,
     watch: Watch,
     /// Pictures that were checked and may be the end, if only one operation is watched. What comes
     /// after it does not count.
@@ -148,7 +163,12 @@ impl Life {
         cuts: u64,
         seed: u64,
     ) -> Result<Life, String> {
-        let Legacy { disk, book, time } = from;
+        let Legacy {
+            disk,
+            mut book,
+            time,
+        } = from;
+        book.keeps_ids = plan.settings.sync != Sync::Never;
         let read = Recovery::read(disk.clone(), plan.settings, time.now, time.wall, &mut |_| {});
         disk.watch(watch);
         let engine = Engine::new(Settings {
@@ -171,6 +191,8 @@ impl Life {
             sessions: Vec::new(),
             held: Vec::new(),
             cuts,
+            longest: 0,
+            is_full: false,
             watch,
             ends: Vec::new(),
         };
@@ -220,7 +242,7 @@ impl Life {
         let picture = self.disk.picture();
         let found = self.found(&picture, crash, 0)?;
         self.book.check(&found, Floor::All, self.position())?;
-        if self.disk.len() != self.disk.len_of("binlog.") {
+        if self.disk.len_of(|name| !name.starts_with("binlog.")) > 0 {
             return Err("empty files are left".to_owned());
         }
         self.end(picture.after(crash, 0), &found, is_safe)
@@ -279,7 +301,12 @@ impl Life {
         let checked = found.and_then(|found| self.book.check(&found, floor, self.position()));
         checked.map_err(|fault| {
             let operation = picture.operation;
-            format!("{crash:?} with {seed} after operation {operation}: {fault}")
+            let (before, after) = (picture.after(Crash::Killed, 0), picture.after(crash, seed));
+            let (before, after) = (before.describe(), after.describe());
+            format!(
+                "{crash:?} with {seed} after operation {operation}, {:?}: {fault}\n{before}\n{after}",
+                self.plan.settings
+            )
         })
     }
 
@@ -311,6 +338,14 @@ impl Life {
     }
 
     fn take(&mut self, what: What) -> Result<(), String> {
+        let said = self.do_what(what)?;
+        if said == Said::OutOfMemory && !self.is_full {
+            return Err("there is room and it was refused".to_owned());
+        }
+        Ok(())
+    }
+
+    fn do_what(&mut self, what: What) -> Result<Said, String> {
         let session = self.random.pick(&self.sessions);
         let pri = Pri(self.random.below(3) as u32);
         let delay = Secs(self.random.pick(&[0, 0, 1, 3]));
@@ -334,47 +369,110 @@ impl Life {
             (What::Kick, _) => self.ask(session, Op::Kick { count }),
             (What::KickJob, _) => self.ask(session, Op::KickJob { id }),
             (What::Peek, _) => self.ask(session, Op::Peek { id }),
-            (What::Leave, _) => self.leave(session),
+            (What::Leave, _) => self.leave(session).map(|()| Said::Other),
             (What::Pass, _) => {
                 let nanos = self.random.below(3 * NANOS_PER_SEC);
-                self.pass(nanos)
+                self.pass(nanos).map(|()| Said::Other)
             }
         }
     }
 
     /// A job that is there, or the next one.
     fn some_job(&mut self) -> JobId {
-        let ids: Vec<JobId> = self.book.live().map(|(id, _)| id).collect();
+        let is_ours = |shown: &Shown| Some(&shown.tube) != TUBES.last();
+        let live = self.book.live().filter(|(_, shown)| is_ours(shown));
+        let ids: Vec<JobId> = live.map(|(id, _)| id).collect();
         match ids.len() {
             0 => JobId(self.book.told_id.0 + 1),
             len => ids[self.random.index(len)],
         }
     }
 
-    fn put(&mut self, session: SessionId, pri: Pri, delay: Secs) -> Result<(), String> {
+    fn put(&mut self, session: SessionId, pri: Pri, delay: Secs) -> Result<Said, String> {
         let len = self.plan.body_len(&mut self.random) as usize;
-        let bytes = [b'a' + (self.seq % 26) as u8].repeat(len);
-        let tube = self.random.index(TUBES.len());
-        let ttr = Secs(1 + self.random.below(4) as u32);
+        let tube = self.random.index(TUBES.len() - 1);
         self.raw(session, Op::Use { tube: name(tube) });
-        self.ask(
-            session,
-            Op::Put(Put {
-                id: None,
-                created_at: self.time.now,
-                pri,
-                delay,
-                ttr,
-                body: Body::from_vec(bytes),
-            }),
-        )
+        self.put_here(session, pri, delay, len)
+    }
+
+    /// Puts into the tube that the session uses.
+    fn put_here(
+        &mut self,
+        session: SessionId,
+        pri: Pri,
+        delay: Secs,
+        len: usize,
+    ) -> Result<Said, String> {
+        let bytes = [b'a' + (self.seq % 26) as u8].repeat(len);
+        self.longest = self.longest.max(FULL_LEN + TUBES[2].len() + len);
+        let put = Put {
+            id: None,
+            created_at: self.time.now,
+            pri,
+            delay,
+            ttr: Secs(1 + self.random.below(4) as u32),
+            body: Body::from_vec(bytes),
+        };
+        self.ask(session, Op::Put(put))
+    }
+
+    /// Puts a job of this length that is ready.
+    pub(crate) fn put_len(&mut self, len: usize) -> Result<Said, String> {
+        let session = self.sessions[0];
+        self.put_here(session, Pri(5), Secs(0), len)
+    }
+
+    /// Puts jobs that no step touches.
+    pub(crate) fn put_to_stay(&mut self, count: u64, len: usize) -> Result<(), String> {
+        let tube = name(TUBES.len() - 1);
+        for _ in 0..count {
+            let session = self.sessions[0];
+            self.raw(session, Op::Use { tube });
+            self.put_here(session, Pri(0), Secs(0), len)?;
+        }
+        Ok(())
+    }
+
+    /// Asks as the first session does.
+    pub(crate) fn ask_first(&mut self, op: Op<'_>) -> Result<Said, String> {
+        self.ask(self.sessions[0], op)
+    }
+
+    /// Lets the journal do what it wants to until it wants no more.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..SETTLE_ROUNDS {
+            let before = (self.disk.operations(), self.position());
+            self.flush()?;
+            self.end_sync()?;
+            let moment = self.shard.journal().moment();
+            match moment {
+                Some(at) if at > self.time.now => self.pass(at.0 - self.time.now.0)?,
+                Some(_) => {}
+                None if before == (self.disk.operations(), self.position()) => return Ok(()),
+                None => {}
+            }
+        }
+        Err(format!("does not settle: {}", self.disk.describe()))
+    }
+
+    /// Whether the directory is as large as it may be at most. The journal has to be settled.
+    pub(crate) fn check_bound(&self) -> Result<(), String> {
+        let journal = self.shard.journal();
+        let (len, live) = (journal.directory_len(), journal.live_len());
+        let file_len = self.plan.settings.file_len.max(self.longest as u64);
+        if len > 3 * live + 2 * file_len {
+            let files = self.disk.describe();
+            let settings = self.plan.settings;
+            return Err(format!("{len} bytes for {live}, by {file_len}:{files} {settings:?}"));
+        }
+        Ok(())
     }
 
     fn enter(&mut self) {
         self.serial += 1;
         let session = SessionId::new(0, self.serial, 1 + self.serial as u32 % 8);
         self.shard.attach(SHARD, session);
-        for at in 0..TUBES.len() {
+        for at in 0..TUBES.len() - 1 {
             self.raw(session, Op::Use { tube: name(at) });
             self.raw(session, Op::Watch { tube: name(at) });
         }
@@ -403,16 +501,20 @@ impl Life {
     /// Ends the turn: what is confirmed now is told.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         let confirmed = self.shard.flush();
+        if std::env::var_os("CRASH_TELL").is_some() {
+            let files = self.disk.describe();
+            eprintln!("flush: {confirmed:?} of {}{files}", self.position());
+        }
         self.no_failure()?;
         self.check_pictures()?;
         if self.is_over() {
             return Ok(());
         }
         self.book.confirm(confirmed.0);
-        let files = ["binlog.", "ahead.", "spare"];
-        let len: u64 = files.iter().map(|prefix| self.disk.len_of(prefix)).sum();
+        // What was put aside is nobody's.
+        let len = self.disk.len_of(|name| !name.ends_with(".damaged"));
         let counted = self.shard.journal().directory_len();
-        if len != counted || len != self.disk.len() {
+        if len != counted {
             return Err(format!("{len} bytes are there and {counted} are counted"));
         }
         self.shard.check_invariants();
@@ -431,19 +533,24 @@ impl Life {
             seq: Seq(self.seq),
         };
         let mut notes = Notes::default();
+        if std::env::var_os("CRASH_TELL").is_some() && session != onlooker() {
+            eprintln!("{op:?}");
+        }
         self.shard
             .submit(self.time.now, SHARD, from, op, &mut notes);
         notes.0
     }
 
-    pub(crate) fn ask(&mut self, session: SessionId, op: Op<'_>) -> Result<(), String> {
+    pub(crate) fn ask(&mut self, session: SessionId, op: Op<'_>) -> Result<Said, String> {
         let before = self.position();
         let body: Option<Rc<[u8]>> = match &op {
             Op::Put(put) => Some(put.body[..].into()),
             _ => None,
         };
         let notes = Notes(self.raw(session, op));
-        self.on_done(before, &notes, body)
+        self.on_done(before, &notes, body)?;
+        let answer = notes.0.iter().find(|note| note.to == session);
+        Ok(answer.map_or(Said::Other, |note| note.said))
     }
 
     /// Brings the book up to date after anything that may have changed jobs.
@@ -498,8 +605,10 @@ impl Life {
             }
             Said::Found(id) => self.book.answer(note.ticket, id, true, false),
             Said::Expired(id) => self.held.retain(|&(held, _)| held != id),
-            Said::OutOfMemory => return Err("there is room and it was refused".to_owned()),
-            Said::Stats(..) | Said::Other => {}
+            Said::OutOfMemory if !changed.is_empty() => {
+                return Err("refused, and something has changed".to_owned());
+            }
+            Said::OutOfMemory | Said::Stats(..) | Said::Other => {}
         }
         Ok(())
     }

@@ -162,21 +162,34 @@ impl MemoryStorage {
         }
     }
 
-    /// Bytes of all files whose names begin like this.
-    pub(crate) fn len_of(&self, prefix: &str) -> u64 {
+    /// Bytes of the files whose names pass.
+    pub(crate) fn len_of(&self, pass: impl Fn(&str) -> bool) -> u64 {
         let machine = self.0.borrow();
         let names = machine.disk.names.iter();
-        let files = names.filter(|(name, _)| name.starts_with(prefix));
+        let files = names.filter(|(name, _)| pass(name));
         files.map(|(_, file)| machine.disk.len(*file)).sum()
-    }
-
-    /// Bytes of all files.
-    pub(crate) fn len(&self) -> u64 {
-        self.len_of("")
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.borrow().disk.names.contains_key(name)
+    }
+
+    /// What has happened lately to names, and what is there.
+    pub(crate) fn describe(&self) -> String {
+        use std::fmt::Write;
+        let disk = &self.0.borrow().disk;
+        let mut text = String::new();
+        for (name, file) in &disk.names {
+            let content = &disk.files[file];
+            let changes = content.changes.len();
+            let (len, kept) = (content.seen.len(), content.kept.len());
+            let is_kept = disk.kept_names.contains_key(name);
+            let _ = write!(
+                text,
+                "\n  {name}: {len} bytes, kept {kept}, {changes} changes, name kept {is_kept}"
+            );
+        }
+        text
     }
 
     fn operate<T>(&self, work: impl FnOnce(&mut Disk) -> T) -> T {
@@ -273,10 +286,11 @@ impl Disk {
         for change in self.moves.drain(..sync.moves) {
             change.apply(&mut self.kept_names);
         }
-        let gone = |file| self.names.values().all(|&named| named != file);
-        self.files.retain(|&file, _| {
-            !gone(file) || self.kept_names.values().any(|&kept| kept == file)
-        });
+        if self.moves.is_empty() {
+            let names = &self.names;
+            let is_named = |file| names.values().any(|&named| named == file);
+            self.files.retain(|&file, _| is_named(file));
+        }
     }
 
     /// What was not synced is lost, or some of it if `is_kind`.
