@@ -145,10 +145,10 @@ impl<S: Storage> Wal<S> {
             && let Some(oldest) = self.files.front()
             && oldest.live == 0
         {
-            if !oldest.is_emptied && !self.on_emptied() {
+            if oldest.emptied_at.is_none() && !self.on_emptied() {
                 return;
             }
-            if self.files[0].copies_end > Some(self.synced) {
+            if !self.is_replaced(&self.files[0]) {
                 self.wants_sync = true;
                 return;
             }
@@ -159,19 +159,25 @@ impl<S: Storage> Wal<S> {
     }
 
     /// The oldest file is seen not to be needed: from here on its place is taken by records that
-    /// are there by now. Those that tell how far ids have been given have to be synced, as the file
-    /// itself may be, unless nobody wants that of any. Returns false if there is no room for one.
+    /// are there by now, one of which tells how far ids have been given. Returns false if there is
+    /// no room for that one.
     fn on_emptied(&mut self) -> bool {
         let mut others = self.files.iter().skip(1).rev();
         if !others.any(|file| file.highest >= self.highest) && !self.mark_highest() {
             return false;
         }
-        let oldest = &mut self.files[0];
-        oldest.is_emptied = true;
-        if self.settings.sync != Sync::Never {
-            oldest.copies_end = Some(self.position);
-        }
+        self.files[0].emptied_at = Some(self.position);
         true
+    }
+
+    /// Whether what takes the place of the file is as safe as that was: copies of jobs are always
+    /// synced first, other records if they are synced at all.
+    fn is_replaced(&self, file: &File<S::File>) -> bool {
+        let safe = match self.settings.sync {
+            Sync::Always | Sync::Every(_) => self.synced,
+            Sync::Never => self.written,
+        };
+        file.copies_end <= Some(self.synced) && file.emptied_at <= Some(safe)
     }
 
     fn mark_highest(&mut self) -> bool {

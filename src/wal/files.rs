@@ -27,11 +27,11 @@ pub(super) struct File<F> {
     pub(super) jobs: Vec<JobId>,
     /// How many of them have been moved out.
     pub(super) moved: usize,
-    /// The position behind the last record that takes the place of one here, as the copy of a job
-    /// that was moved out: it has to be synced before this file can go.
+    /// The position behind the last copy of a job that was moved out of here: it has to be synced
+    /// before this file can go.
     pub(super) copies_end: Option<u64>,
-    /// It is the oldest, and was seen not to be needed.
-    pub(super) is_emptied: bool,
+    /// The position when it was the oldest and was first seen not to be needed.
+    pub(super) emptied_at: Option<u64>,
     /// The highest id of which a record here tells.
     pub(super) highest: JobId,
     /// Whether it could be read to its end. If not, it is never removed.
@@ -65,7 +65,7 @@ impl<F> File<F> {
             jobs: Vec::new(),
             moved: 0,
             copies_end: None,
-            is_emptied: false,
+            emptied_at: None,
             highest: JobId(0),
             is_whole: true,
             open: Some(Open {

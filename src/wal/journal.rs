@@ -90,7 +90,7 @@ pub struct Wal<S: Storage> {
     /// Bytes that were ever appended.
     pub(super) position: u64,
     /// The position up to which all is written.
-    written: u64,
+    pub(super) written: u64,
     /// The position up to which all is synced.
     pub(super) synced: u64,
     /// The position up to which the sync goes that is under way.

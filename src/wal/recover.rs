@@ -489,7 +489,7 @@ impl<F> File<F> {
             jobs: Vec::new(),
             moved: 0,
             copies_end: None,
-            is_emptied: false,
+            emptied_at: None,
             highest: JobId(0),
             is_whole: true,
             open: None,
