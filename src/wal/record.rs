@@ -405,9 +405,11 @@ pub(super) fn measure(version: Version, bytes: &[u8]) -> Result<Layout, Stop> {
     if first_data(head).is_none() {
         return Err(Stop::Zeros);
     }
-    // A name that was never written is zeros, like all behind it.
     if name_len != 0 && TubeName::parse(&head[name_at..job_at]).is_none() {
-        return Err(damaged(name_at, Fault::Name));
+        // What was not written of a name is zeros, like all behind it.
+        let name = &head[name_at..job_at];
+        let written = name.iter().position(|&byte| byte == 0).unwrap_or(0);
+        return Err(damaged(name_at + written, Fault::Name));
     }
     let job = decode_job(version, &head[job_at..], job_at)?;
     if name_len == 0 {
@@ -428,7 +430,8 @@ pub(super) fn measure(version: Version, bytes: &[u8]) -> Result<Layout, Stop> {
     let len = end_at + CR_LF.len();
     let end = bytes.get(end_at..len).ok_or(Stop::More { len })?;
     if end != CR_LF {
-        return Err(damaged(end_at, Fault::BodyEnd));
+        let written = usize::from(end[0] == CR_LF[0]);
+        return Err(damaged(end_at + written, Fault::BodyEnd));
     }
     Ok(Layout {
         job,

@@ -152,8 +152,9 @@ fn a_record_cut_off_anywhere_is_torn() {
 
 #[test]
 fn a_record_that_turns_into_zeros_is_torn_as_far_as_can_be_seen() {
-    // After the length, the name, the first part of the structure, the structure.
-    for len in [4, 6, 6 + 32, 6 + 76, 86, 90] {
+    // After the length, half the name, the name, the first part of the structure, the structure,
+    // half the body, half its end.
+    for len in [4, 5, 6, 6 + 32, 6 + 76, 86, 90, 92] {
         let mut bytes = REAL[4..][..len].to_vec();
         bytes.resize(4096, 0);
         assert_eq!(decode(Version::V7, &bytes), Ok(Decoded::Torn), "{len}");
