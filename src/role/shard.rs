@@ -123,6 +123,10 @@ impl<J: ShardJournal> Shard<J> {
             Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
             _ => return,
         };
+        if self.journal.is_tight(count) {
+            // What has been moved already may wait for a sync.
+            self.journal.settle();
+        }
         while self.journal.is_tight(count) && self.move_jobs(u64::MAX, true) > 0 {
             self.journal.settle();
         }

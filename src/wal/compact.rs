@@ -41,6 +41,14 @@ impl<S: Storage> Wal<S> {
         at.filter(|&at| at < sealed)
     }
 
+    /// Bytes of the jobs that are still to be moved out of a file that others were moved out of.
+    pub(super) fn left_to_move(&self) -> u64 {
+        let oldest = self.oldest_needed().map(|at| &self.files[at]);
+        oldest
+            .filter(|file| file.moved > 0)
+            .map_or(0, |file| file.live)
+    }
+
     /// Files at the front that only wait to be removed.
     fn emptied(&self) -> impl Iterator<Item = &File<S::File>> {
         let sealed = self.files.len().saturating_sub(1);
@@ -108,7 +116,9 @@ impl<S: Storage> Wal<S> {
         if u64::from(self.home(key).number) != self.files[at].number {
             return 0;
         }
-        if !self.make_room_for_copy(full_len(tube, body)) {
+        let len = full_len(tube, body);
+        let more = self.files[at].live.saturating_sub(len);
+        if !self.make_room_for_copy(len, more) {
             self.files[at].moved -= 1;
             self.is_blocked = true;
             self.wants_sync |= self.copies_end() > self.synced;
@@ -162,8 +172,7 @@ impl<S: Storage> Wal<S> {
     /// are there by now, one of which tells how far ids have been given. Returns false if there is
     /// no room for that one.
     fn on_emptied(&mut self) -> bool {
-        let mut others = self.files.iter().skip(1).rev();
-        if !others.any(|file| file.highest >= self.highest) && !self.mark_highest() {
+        if self.is_last_to_tell_highest() && !self.mark_highest() {
             return false;
         }
         self.files[0].emptied_at = Some(self.position);
@@ -180,8 +189,14 @@ impl<S: Storage> Wal<S> {
         file.copies_end <= Some(self.synced) && file.emptied_at <= Some(safe)
     }
 
+    /// Whether no other file than the oldest tells how far ids have been given.
+    pub(super) fn is_last_to_tell_highest(&self) -> bool {
+        let mut others = self.files.iter().skip(1).rev();
+        !others.any(|file| file.highest >= self.highest)
+    }
+
     fn mark_highest(&mut self) -> bool {
-        let has_room = self.make_room_for_copy(SHORT_LEN);
+        let has_room = self.make_room_for_copy(SHORT_LEN, 0);
         if has_room {
             let next = JobId(self.highest.0.saturating_add(1));
             self.write_record(&id_mark(next), None);

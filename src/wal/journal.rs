@@ -494,8 +494,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
         self.failure.take()
     }
 
-    fn is_tight(&self, count: u64) -> bool {
-        self.is_starved && !self.has_room_for_updates(count)
+    fn is_tight(&mut self, count: u64) -> bool {
+        !self.make_room_for_updates(count)
     }
 
     fn next_move(&mut self, urgent: bool) -> Option<JobId> {

@@ -18,13 +18,13 @@ use crate::base::time::Nanos;
 use crate::engine::job::{JobKey, JobRecord, JobState};
 use crate::wal::convert::{burial_of, highest_of};
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN};
+use crate::wal::files::{File, HEAD_LEN, SHORT_LEN};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
 use crate::wal::room::{AHEAD_PREFIX, SPARE};
 use crate::wal::segment::{BadHeader, FileName, Found, Segment, Tail, file_name};
 use crate::wal::shard_journal::ShardJournal;
-use crate::wal::storage::Storage;
+use crate::wal::storage::{Storage, is_full};
 
 /// A journal that has been read and is not yet in use, and the jobs that it tells of.
 pub struct Recovery<S: Storage> {
@@ -193,6 +193,8 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
+        // On a full disk it is what old files can be cleaned with, so it comes first.
+        let _ = self.wal.make_spare();
         self.wal.start_file()?;
         self.wal.stock_up();
         self.wal.flush();
@@ -248,9 +250,8 @@ impl Reader {
         };
         let (known, new) = (&self.found[slot].body[..], content.body);
         let parts_differ = |(known, new): (&u8, &u8)| known != new && *new != 0;
-        let is_torn = known.len() == new.len()
-            && known != new
-            && !known.iter().zip(new).any(parts_differ);
+        let is_torn =
+            known.len() == new.len() && known != new && !known.iter().zip(new).any(parts_differ);
         if is_torn {
             log::warn!(target: LOG, "a copy is torn, an older one is kept job={}", image.id.0);
         }
@@ -440,32 +441,46 @@ impl<S: Storage> Wal<S> {
         Ok(())
     }
 
-    /// Makes the file that is written next.
+    /// Makes the file that is written next. On a full disk, what nobody needs has to make room;
+    /// then a shorter file has to do, as long as it has room for the end of every job; then the
+    /// spare has to go.
     fn start_file(&mut self) -> Result<(), WalError> {
         let number = self.files.back().map_or(1, |file| file.number + 1);
         let name = file_name(number);
-        let capacity = self.capacity();
+        let least = HEAD_LEN + SHORT_LEN * self.jobs.max(1);
+        let mut capacity = self.capacity();
         loop {
             match self.storage.create(&name, capacity) {
                 Ok(file) => {
                     self.add_current(File::new(number, capacity, file));
                     return Ok(());
                 }
-                // On a full disk, what nobody needs has to make room.
                 Err(source) => {
                     let is_dead = |file: &File<_>| file.live == 0 && file.is_whole;
-                    let Some(oldest) = self.files.front().filter(|file| is_dead(file)) else {
+                    if self.files.front().is_some_and(is_dead) && !self.is_last_to_tell_highest() {
+                        self.remove_dead()?;
+                    } else if is_full(&source) && capacity > least {
+                        capacity = (capacity / 2).max(least);
+                    } else if self.has_spare {
+                        self.drop_empty_files();
+                        capacity = self.capacity();
+                    } else {
                         return Err(used("create", name, source));
-                    };
-                    self.len -= oldest.len;
-                    self.used -= oldest.used();
-                    let old = file_name(oldest.number);
-                    let removed = self.storage.remove(&old);
-                    removed.map_err(|source| used("remove", old, source))?;
-                    self.files.pop_front();
+                    }
                 }
             }
         }
+    }
+
+    fn remove_dead(&mut self) -> Result<(), WalError> {
+        let Some(oldest) = self.files.pop_front() else {
+            return Ok(());
+        };
+        self.len -= oldest.len;
+        self.used -= oldest.used();
+        let name = file_name(oldest.number);
+        let removed = self.storage.remove(&name);
+        removed.map_err(|source| used("remove", name, source))
     }
 }
 

@@ -38,7 +38,7 @@ pub trait ShardJournal: Journal {
 
     /// Whether `count` more updates of jobs have room only after [`ShardJournal::next_move`] has
     /// been obeyed. The disk is full then.
-    fn is_tight(&self, count: u64) -> bool;
+    fn is_tight(&mut self, count: u64) -> bool;
 
     /// A job to be written anew, if it is still there: give its record to
     /// [`ShardJournal::move_job`], and ask again. None if it is not worth it, or no way now. What
@@ -87,7 +87,7 @@ impl ShardJournal for NoJournal {
         None
     }
 
-    fn is_tight(&self, _: u64) -> bool {
+    fn is_tight(&mut self, _: u64) -> bool {
         false
     }
 
