@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
+use std::io::{self, BufReader, Read};
 
 use rustc_hash::FxHashMap;
 
@@ -368,6 +369,12 @@ impl<S: Storage> Wal<S> {
         match Segment::open(source).map_err(failed("read"))? {
             // It was made and never written to.
             Err(BadHeader::Short(0)) => {}
+            Err(BadHeader::Unknown(0)) if self.is_blank(&name).map_err(failed("read"))? => {
+                let opened = self.storage.open(&name).map_err(failed("open"))?;
+                self.storage.cut(&opened, 0).map_err(failed("cut"))?;
+                file.len = 0;
+                file.capacity = 0;
+            }
             Err(header) => {
                 log::error!(target: LOG, "{name}: damaged at 0: {header}; nothing of it is read");
                 file.is_whole = false;
@@ -394,6 +401,13 @@ impl<S: Storage> Wal<S> {
         self.used += file.used();
         self.files.push_back(file);
         Ok(())
+    }
+
+    /// Whether a file is all zeros, as it is made.
+    fn is_blank(&self, name: &str) -> io::Result<bool> {
+        let (source, _) = self.storage.read(name)?;
+        let mut bytes = BufReader::new(source).bytes();
+        bytes.try_fold(true, |is_blank, byte| Ok(is_blank && byte? == 0))
     }
 
     /// Syncs a file that was read. The process that wrote it may have been killed before it could,
