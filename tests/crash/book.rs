@@ -154,9 +154,14 @@ impl Job {
         let at = entries.position(|entry| {
             entry.shown.as_ref().is_some_and(|put| {
                 let body = Rc::clone(&put.body);
-                let is_same = shown.body.len() == body.len()
-                    && shown.body.iter().zip(&*body).all(is_hole);
-                is_same && *put == Shown { body, ..shown.clone() }
+                let is_same =
+                    shown.body.len() == body.len() && shown.body.iter().zip(&*body).all(is_hole);
+                is_same
+                    && *put
+                        == Shown {
+                            body,
+                            ..shown.clone()
+                        }
             })
         });
         at.map(|at| from + at)
@@ -296,7 +301,11 @@ impl Book {
             let least = if index == job.floor(floor) { "=>" } else { "" };
             let (from, until) = (entry.from, entry.until);
             let shown = brief(entry.shown.as_ref());
-            let how = if entry.is_written { "written" } else { "unsaid" };
+            let how = if entry.is_written {
+                "written"
+            } else {
+                "unsaid"
+            };
             let _ = write!(text, "\n  {least:2} {from}..{until} {how} {shown}");
         }
         text

@@ -24,12 +24,7 @@ use crate::random::Random;
 use crate::storage::{Crash, MemoryStorage, Picture, Watch};
 
 /// Of different lengths, because a full record has its tube's name.
-pub(crate) const TUBES: [&str; 4] = [
-    "default",
-    "b",
-    "a-tube-with-quite-a-long-name",
-    "stay",
-];
+pub(crate) const TUBES: [&str; 4] = ["default", "b", "a-tube-with-quite-a-long-name", "stay"];
 
 /// Bytes of a full record besides its tube's name and its body.
 const FULL_LEN: usize = 84 + 2;
@@ -169,7 +164,13 @@ impl Life {
             time,
         } = from;
         book.keeps_ids = plan.settings.sync != Sync::Never;
-        let read = Recovery::read(disk.clone(), plan.settings, time.now, time.wall, &mut |_| {});
+        let read = Recovery::read(
+            disk.clone(),
+            plan.settings,
+            time.now,
+            time.wall,
+            &mut |_| {},
+        );
         disk.watch(watch);
         let engine = Engine::new(Settings {
             ids: IdScheme::Plain,
@@ -178,7 +179,7 @@ impl Life {
         });
         let shard = read
             .and_then(|recovery| Shard::recover(engine, recovery))
-            .map_err(|error| format!("cannot start: {error:?}"))?;
+            .map_err(|error| format!("cannot start: {error:?}{}", disk.describe()))?;
         let mut life = Life {
             shard,
             disk,
@@ -238,7 +239,11 @@ impl Life {
         self.shard.close();
         self.no_failure()?;
         let is_safe = self.plan.settings.sync != Sync::Never;
-        let crash = if is_safe { Crash::AllLost } else { Crash::Killed };
+        let crash = if is_safe {
+            Crash::AllLost
+        } else {
+            Crash::Killed
+        };
         let picture = self.disk.picture();
         let found = self.found(&picture, crash, 0)?;
         self.book.check(&found, Floor::All, self.position())?;
@@ -259,6 +264,15 @@ impl Life {
             book: self.book,
             time: self.time,
         })
+    }
+
+    /// How things are, for a person.
+    pub(crate) fn describe(&self) -> String {
+        let journal = self.shard.journal();
+        let (len, live) = (journal.directory_len(), journal.live_len());
+        let jobs = self.book.live().count();
+        let (settings, files) = (self.plan.settings, self.disk.describe());
+        format!("{jobs} jobs, {live} bytes of {len}, {settings:?}:{files}")
     }
 
     pub(crate) fn position(&self) -> u64 {
@@ -303,14 +317,13 @@ impl Life {
             let operation = picture.operation;
             let (before, after) = (picture.after(Crash::Killed, 0), picture.after(crash, seed));
             let (before, after) = (before.describe(), after.describe());
-            format!(
-                "{crash:?} with {seed} after operation {operation}, {:?}: {fault}\n{before}\n{after}",
-                self.plan.settings
-            )
+            let settings = self.plan.settings;
+            let when = format!("{crash:?} with {seed} after operation {operation}, {settings:?}");
+            format!("{when}: {fault}\n{before}\n{after}")
         })
     }
 
-    fn no_failure(&mut self) -> Result<(), String> {
+    pub(crate) fn no_failure(&mut self) -> Result<(), String> {
         match self.shard.take_failure() {
             Some(failure) => Err(format!("failed: {failure:?}")),
             None => Ok(()),
@@ -331,7 +344,8 @@ impl Life {
         }
         if self.random.percent(10) && !self.is_over() {
             let found = self.found(&self.disk.picture(), Crash::AllLost, 0)?;
-            self.book.check(&found, self.floor(Crash::AllLost), self.position())?;
+            self.book
+                .check(&found, self.floor(Crash::AllLost), self.position())?;
             self.book.keep(&found);
         }
         Ok(())
@@ -452,7 +466,7 @@ impl Life {
                 None => {}
             }
         }
-        Err(format!("does not settle: {}", self.disk.describe()))
+        Err(format!("does not settle: {}", self.describe()))
     }
 
     /// Whether the directory is as large as it may be at most. The journal has to be settled.
@@ -461,9 +475,7 @@ impl Life {
         let (len, live) = (journal.directory_len(), journal.live_len());
         let file_len = self.plan.settings.file_len.max(self.longest as u64);
         if len > 3 * live + 2 * file_len {
-            let files = self.disk.describe();
-            let settings = self.plan.settings;
-            return Err(format!("{len} bytes for {live}, by {file_len}:{files} {settings:?}"));
+            return Err(format!("{len} is too large: {}", self.describe()));
         }
         Ok(())
     }
@@ -678,7 +690,8 @@ fn until(shown: &Shown) -> WallNanos {
     }
 }
 
-const RESERVE: Op<'static> = Op::Reserve {
+/// The best job there is, without waiting.
+pub(crate) const RESERVE: Op<'static> = Op::Reserve {
     style: Style::Take,
     wait: false,
 };

@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     pub(crate) flush_chance: u64,
     pub(crate) sync_chance: u64,
     /// Bytes of the bodies that are not odd.
-    body_len: u64,
+    pub(crate) body_len: u64,
     /// Jobs above which puts become deletions.
     pub(crate) jobs_max: usize,
 }
@@ -63,6 +63,21 @@ impl Plan {
             sync_chance: random.pick(&[5, 20, 60, 100]),
             body_len: random.pick(&[1, 20, 100, 400]),
             jobs_max: random.pick(&[3, 8, 20]),
+        }
+    }
+
+    /// With files of a usual length, and bodies of which they hold a hundred at least.
+    pub(crate) fn draw_usual(sync: Sync, random: &mut Random) -> Plan {
+        let kib = random.pick(&[32, 64, 256, 1024]);
+        let file_len = kib * 1024;
+        let body_len = match kib {
+            32 | 64 => random.pick(&[20, 100, file_len / 200]),
+            _ => file_len / 200,
+        };
+        Plan {
+            settings: Settings { file_len, sync },
+            body_len,
+            ..Plan::draw(sync, random)
         }
     }
 

@@ -446,8 +446,13 @@ impl Storage for MemoryStorage {
         let machine = &mut *self.0.borrow_mut();
         let operation = machine.disk.operations + 1;
         let at = at as usize;
-        let part = Random::new(operation).index(bytes.len() + 1);
+        let mut part = Random::new(operation).index(bytes.len() + 1);
         let fault = machine.disk.faults.write;
+        if fault.is_some() {
+            // A disk gives room in whole sectors.
+            let end = (at + part) / SECTOR_LEN * SECTOR_LEN;
+            part = end.saturating_sub(at);
+        }
         let is_watched = machine.is_watched(operation);
         if fault.is_some() || is_watched {
             let mut torn = machine.disk.clone();
