@@ -2,7 +2,8 @@
 //! the disk, and a start on what is left. A start must bring back what somebody was told of, and
 //! nothing that could not be.
 //!
-//! `CRASH_SEED` runs one seed, `CRASH_CASES` says how many are run.
+//! `CRASH_SEED` runs one seed, `CRASH_CASES` says how many are run. `CRASH_TELL` set, what is asked
+//! and what is on the disk after each turn is told.
 
 #[path = "crash/book.rs"]
 mod book;

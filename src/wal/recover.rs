@@ -502,7 +502,7 @@ impl<S: Storage> Wal<S> {
 /// for it to go on with.
 const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
 
-fn used(step: &'static str, name: String, source: std::io::Error) -> WalError {
+fn used(step: &'static str, name: String, source: io::Error) -> WalError {
     WalError::Use { step, name, source }
 }
 

@@ -7,7 +7,6 @@ use beanshard::engine::op::Op;
 use beanshard::session::shards::Shards;
 use beanshard::wal::shard_journal::ShardJournal;
 
-use crate::book::Place;
 use crate::life::{Life, RESERVE};
 use crate::notes::Said;
 use crate::random::Random;
@@ -150,10 +149,4 @@ pub(crate) fn check_held(life: &mut Life, random: &mut Random) -> Result<(), Str
         life.end_sync()?;
     }
     Ok(())
-}
-
-/// Whether there is a buried job.
-pub(crate) fn has_buried(life: &Life) -> bool {
-    let mut live = life.book.live();
-    live.any(|(_, shown)| shown.place == Place::Buried)
 }
