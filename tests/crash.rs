@@ -114,7 +114,7 @@ fn a_crash_somewhere_in_long_lives_loses_nothing() {
 // The directory is as large as three times what is needed and two files at most.
 #[test]
 fn the_directory_stays_small_whatever_happens() {
-    each_seed("the_directory_stays_small_whatever_happens", 60, |seed| {
+    each_seed("the_directory_stays_small_whatever_happens", 100, |seed| {
         let mut random = Random::new(seed ^ 0xb0);
         let plan = Plan::draw(draw_sync(&mut random), &mut random);
         let mut legacy = Legacy::nothing();
@@ -139,7 +139,7 @@ fn the_directory_stays_small_whatever_happens() {
 
 #[test]
 fn a_full_disk_refuses_puts_and_nothing_else() {
-    each_seed("a_full_disk_refuses_puts_and_nothing_else", 10, |seed| {
+    each_seed("a_full_disk_refuses_puts_and_nothing_else", 20, |seed| {
         let mut random = Random::new(seed ^ 0xf0);
         let plan = Plan::draw_usual(draw_sync(&mut random), &mut random);
         let len = plan.body_len;

@@ -61,7 +61,7 @@ impl Plan {
             weights,
             flush_chance: random.pick(&[20, 60, 90, 100]),
             sync_chance: random.pick(&[5, 20, 60, 100]),
-            body_len: random.pick(&[1, 20, 100, 400]),
+            body_len: random.pick(&[1, 20, 100, 400, 1200]),
             jobs_max: random.pick(&[3, 8, 20]),
         }
     }
