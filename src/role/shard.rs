@@ -127,6 +127,10 @@ impl<J: ShardJournal> Shard<J> {
             Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
             _ => return,
         };
+        if self.journal.is_tight(count) {
+            // What has been moved already may wait for a sync.
+            self.journal.settle();
+        }
         // When each job has been moved once, nothing is left that more of it could give.
         let mut left = self.journal.live_len();
         while left > 0 && self.journal.is_tight(count) {
@@ -140,10 +144,10 @@ impl<J: ShardJournal> Shard<J> {
     }
 
     /// Writes jobs anew, as many as the journal wants but about `most` bytes, so that old files of
-    /// it can go. Returns how many bytes that were.
+    /// it can go. What is begun is finished: half a file is none. Returns how many bytes that were.
     fn move_jobs(&mut self, most: u64, urgent: bool) -> u64 {
         let mut moved = 0;
-        while moved < most
+        while (moved < most || self.journal.is_moving())
             && let Some(id) = self.journal.next_move(urgent)
         {
             if let Some(record) = self.engine.record_of(id) {

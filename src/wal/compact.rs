@@ -15,7 +15,7 @@ use crate::engine::job::{JobKey, JobRecord};
 use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
-use crate::wal::journal::{LOG, Wal, full_len};
+use crate::wal::journal::{LOG, Sync, Wal, full_len};
 use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
@@ -44,6 +44,14 @@ impl<S: Storage> Wal<S> {
         at.filter(|&at| at < sealed)
     }
 
+    /// Bytes of the jobs that are still to be moved out of a file that others were moved out of.
+    pub(super) fn left_to_move(&self) -> u64 {
+        let oldest = self.oldest_needed().map(|at| &self.files[at]);
+        oldest
+            .filter(|file| file.moved > 0)
+            .map_or(0, |file| file.live)
+    }
+
     /// Files at the front that only wait to be removed.
     fn emptied(&self) -> impl Iterator<Item = &File<S::File>> {
         let sealed = self.files.len().saturating_sub(1);
@@ -60,7 +68,18 @@ impl<S: Storage> Wal<S> {
         self.directory_len() - emptied > most
     }
 
+    /// Whether the directory is too large for what nobody needs in the file that is written.
+    /// It has to be an old one before it can be given up.
+    pub(super) fn has_dead_weight(&self) -> bool {
+        let dead = self.files.back().map_or(0, File::dead);
+        self.is_too_large() && !self.wants_cleaning(false) && dead >= self.capacity() / WORTH_SHARE
+    }
+
     pub(super) fn wants_cleaning(&self, urgent: bool) -> bool {
+        if !self.has_spare && self.left_to_move() > 0 {
+            // It is what the spare was taken for.
+            return true;
+        }
         let emptied: u64 = self.emptied().map(File::used).sum();
         let all_dead = self.used - self.live - emptied;
         let dead = all_dead - self.files.back().map_or(0, File::dead);
@@ -108,7 +127,9 @@ impl<S: Storage> Wal<S> {
         if u64::from(self.home(key).number) != self.files[at].number {
             return 0;
         }
-        if !self.make_room_for_copy(full_len(tube, body)) {
+        let len = full_len(tube, body);
+        let more = self.files[at].live.saturating_sub(len);
+        if !self.make_room_for_copy(len, more) {
             self.files[at].moved -= 1;
             self.is_blocked = true;
             self.wants_sync |= self.copies_end() > self.synced;
@@ -146,12 +167,12 @@ impl<S: Storage> Wal<S> {
             && let Some(oldest) = self.files.front()
             && oldest.live == 0
         {
-            if oldest.copies_end.is_some_and(|end| end > self.synced) {
-                self.wants_sync = true;
+            if oldest.emptied_at.is_none() && !self.on_emptied() {
                 return;
             }
-            if self.is_last_to_tell_highest() {
-                return self.mark_highest();
+            if !self.is_replaced(&self.files[0]) {
+                self.wants_sync = true;
+                return;
             }
             if !self.give_up_oldest() {
                 return;
@@ -159,19 +180,41 @@ impl<S: Storage> Wal<S> {
         }
     }
 
+    /// The oldest file is seen not to be needed: from here on its place is taken by records that
+    /// are there by now, one of which tells how far ids have been given. Returns false if there is
+    /// no room for that one.
+    fn on_emptied(&mut self) -> bool {
+        if self.is_last_to_tell_highest() && !self.mark_highest() {
+            return false;
+        }
+        self.files[0].emptied_at = Some(self.position);
+        true
+    }
+
+    /// Whether what takes the place of the file is as safe as that was: copies of jobs are always
+    /// synced first, other records if they are synced at all.
+    fn is_replaced(&self, file: &File<S::File>) -> bool {
+        let safe = match self.settings.sync {
+            Sync::Always | Sync::Every(_) => self.synced,
+            Sync::Never => self.written,
+        };
+        file.copies_end <= Some(self.synced) && file.emptied_at <= Some(safe)
+    }
+
     /// Whether no other file than the oldest tells how far ids have been given.
-    fn is_last_to_tell_highest(&self) -> bool {
+    pub(super) fn is_last_to_tell_highest(&self) -> bool {
         let mut others = self.files.iter().skip(1).rev();
         !others.any(|file| file.highest >= self.highest)
     }
 
-    fn mark_highest(&mut self) {
-        if self.make_room_for_copy(SHORT_LEN) {
+    fn mark_highest(&mut self) -> bool {
+        let has_room = self.make_room_for_copy(SHORT_LEN, 0);
+        if has_room {
             let next = JobId(self.highest.0 + 1);
             self.write_record(&id_mark(next), None);
             self.on_copied(0);
-            self.wants_sync = true;
         }
+        has_room
     }
 
     /// Gives a damaged file a name that no other file has.

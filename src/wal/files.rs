@@ -34,6 +34,8 @@ pub(super) struct File<F> {
     /// The position behind the last copy of a job that was moved out of here: it has to be synced
     /// before this file can go.
     pub(super) copies_end: Option<u64>,
+    /// The position when it was the oldest and was first seen not to be needed.
+    pub(super) emptied_at: Option<u64>,
     /// The highest id of which a record here tells.
     pub(super) highest: JobId,
     /// Whether it could be read to its end. If not, it is never removed.
@@ -67,6 +69,7 @@ impl<F> File<F> {
             jobs: Vec::new(),
             moved: 0,
             copies_end: None,
+            emptied_at: None,
             highest: JobId(0),
             is_whole: true,
             open: Some(Open {

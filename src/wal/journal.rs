@@ -93,7 +93,7 @@ pub struct Wal<S: Storage> {
     /// Bytes that were ever appended.
     pub(super) position: u64,
     /// The position up to which all is written.
-    written: u64,
+    pub(super) written: u64,
     /// The position up to which all is synced.
     pub(super) synced: u64,
     /// The position at which the turn began.
@@ -534,12 +534,16 @@ impl<S: Storage> ShardJournal for Wal<S> {
         self.live
     }
 
-    fn is_tight(&self, count: u64) -> bool {
-        self.is_starved && !self.has_room_for_updates(count)
+    fn is_tight(&mut self, count: u64) -> bool {
+        !self.make_room_for_updates(count)
     }
 
     fn next_move(&mut self, urgent: bool) -> Option<JobId> {
         self.next_to_move(urgent)
+    }
+
+    fn is_moving(&self) -> bool {
+        self.left_to_move() > 0
     }
 
     fn move_job(&mut self, record: Record<'_>) -> u64 {
@@ -590,6 +594,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
         } else {
             self.flush();
         }
+        // To go on with giving up old files, some may have been made.
+        self.drop_empty_files();
         self.cut_current();
     }
 }

@@ -30,6 +30,11 @@
 //!
 //! There is no checksum. What a crash left half written within zeros is recognised as far as it can
 //! be: where a field that cannot be 0 is, and nothing but zeros follows, the record is torn.
+//!
+//! The state is near the end and that of a deletion is 0, so half a change would be a deletion. Our
+//! own short records have a mark in the padding at 12 and another at 79, and one that has lost the
+//! second is torn. The original writes zeros there, or for a job that it has read from us what it
+//! has read, so both or none.
 
 use crate::base::ids::{JobId, Pri};
 use crate::base::limits::{BODY_LEN_MAX_CEILING, TUBE_NAME_LEN_MAX};
@@ -228,6 +233,9 @@ pub enum Fault {
     /// No CR LF behind the body.
     #[error("body does not end in CR LF")]
     BodyEnd,
+    /// A short record that begins as ours do and does not end so.
+    #[error("end of a short record is missing")]
+    ShortEnd,
     /// A record of zeros with something behind it.
     #[error("data behind zeros")]
     BehindZeros,
@@ -293,8 +301,12 @@ pub fn encode(record: &Record<'_>, out: &mut Vec<u8>) {
     };
     out.extend_from_slice(&(name.len() as u32).to_le_bytes());
     out.extend_from_slice(name);
+    let job_at = out.len();
     encode_job(job, out);
-    if record.content.is_some() {
+    if record.content.is_none() {
+        out[job_at + MARK_AT..][..MARK.len()].copy_from_slice(&MARK);
+        out[job_at + END_MARK_AT] = END_MARK;
+    } else {
         assert!(
             job.state != SavedState::Deleted,
             "a deletion is a short record"
@@ -393,12 +405,17 @@ pub(super) fn measure(version: Version, bytes: &[u8]) -> Result<Layout, Stop> {
     if first_data(head).is_none() {
         return Err(Stop::Zeros);
     }
-    // A name that was never written is zeros, like all behind it.
     if name_len != 0 && TubeName::parse(&head[name_at..job_at]).is_none() {
-        return Err(damaged(name_at, Fault::Name));
+        // What was not written of a name is zeros, like all behind it.
+        let name = &head[name_at..job_at];
+        let written = name.iter().position(|&byte| byte == 0).unwrap_or(0);
+        return Err(damaged(name_at + written, Fault::Name));
     }
     let job = decode_job(version, &head[job_at..], job_at)?;
     if name_len == 0 {
+        if version == Version::V7 && is_half(&head[job_at..]) {
+            return Err(damaged(job_at + END_MARK_AT, Fault::ShortEnd));
+        }
         return Ok(Layout {
             job,
             version,
@@ -413,7 +430,8 @@ pub(super) fn measure(version: Version, bytes: &[u8]) -> Result<Layout, Stop> {
     let len = end_at + CR_LF.len();
     let end = bytes.get(end_at..len).ok_or(Stop::More { len })?;
     if end != CR_LF {
-        return Err(damaged(end_at, Fault::BodyEnd));
+        let written = usize::from(end[0] == CR_LF[0]);
+        return Err(damaged(end_at + written, Fault::BodyEnd));
     }
     Ok(Layout {
         job,
@@ -463,6 +481,11 @@ fn decode_job(version: Version, bytes: &[u8], at: usize) -> Result<JobImage, Sto
     })
 }
 
+/// Whether the structure of a short record has the first of our marks and not the second.
+fn is_half(job: &[u8]) -> bool {
+    job[MARK_AT..].starts_with(&MARK) && job[END_MARK_AT] == 0
+}
+
 fn damaged(at: usize, fault: Fault) -> Stop {
     Stop::Damaged(Damage { at, fault })
 }
@@ -485,6 +508,12 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 const CR_LF: &[u8] = b"\r\n";
 const BODY_SIZE_AT: usize = 32;
 const STATE_AT: usize = 76;
+
+/// At the beginning and at the end of the structure in our short records, in version 7.
+const MARK: [u8; 4] = *b"bsh1";
+const MARK_AT: usize = 12;
+const END_MARK: u8 = b'.';
+const END_MARK_AT: usize = 79;
 
 #[cfg(test)]
 mod tests;

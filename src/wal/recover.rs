@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
+use std::io;
 
 use rustc_hash::FxHashMap;
 
@@ -18,12 +19,12 @@ use crate::base::time::Nanos;
 use crate::engine::job::{JobKey, JobRecord, JobState};
 use crate::wal::convert::{burial_at, burial_of, highest_of};
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX};
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
 use crate::wal::segment::{FileName, Found, Segment, Tail, file_name};
 use crate::wal::shard_journal::ShardJournal;
-use crate::wal::storage::Storage;
+use crate::wal::storage::{Storage, is_full};
 
 /// A journal that has been read and is not yet in use, and the jobs that it tells of.
 pub struct Recovery<S: Storage> {
@@ -146,8 +147,10 @@ impl<S: Storage> Recovery<S> {
         };
         for number in numbers {
             wal.read_file(number, &mut reader, report)?;
+            wal.keep_file(number)?;
         }
         wal.drop_unused()?;
+        wal.keep(Vec::new(), true, "the directory")?;
         report(reader.progress);
         wal.highest = reader.highest;
         let order = reader.order();
@@ -198,12 +201,15 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
+        // On a full disk it is what old files can be cleaned with, so it comes first.
+        let _ = self.wal.make_spare();
         // Without a gap, of which the original would complain.
         let last = self.wal.files.back();
         let number = last.map_or(self.next_file, |file| file.number + 1);
         self.wal.start_file(number)?;
         self.wal.stock_up();
-        self.wal.flush();
+        // Files that are not needed are gone before anybody asks.
+        self.wal.settle();
         match self.wal.take_failure() {
             Some(error) => Err(error),
             None => Ok(self.wal),
@@ -228,6 +234,10 @@ impl Reader {
     }
 
     fn take_full(&mut self, place: Place, len: u64, image: &JobImage, content: &Content<'_>) {
+        if self.is_torn_copy(image, content) {
+            // The body is the same as ever, and the file that has it whole is still needed.
+            return self.take_change(place, image);
+        }
         let tube = self.tubes.number(content.tube, self.latest_tube);
         self.latest_tube = tube;
         let known = self.by_id.get(&image.id).copied();
@@ -242,6 +252,22 @@ impl Reader {
             burial,
         });
         self.by_id.insert(image.id, slot);
+    }
+
+    /// Whether the job is known and its body was not written so far: a copy that was not synced may
+    /// have any parts of it, and zeros for the others.
+    fn is_torn_copy(&self, image: &JobImage, content: &Content<'_>) -> bool {
+        let Some(&slot) = self.by_id.get(&image.id) else {
+            return false;
+        };
+        let (known, new) = (&self.found[slot].body[..], content.body);
+        let parts_differ = |(known, new): (&u8, &u8)| known != new && *new != 0;
+        let is_torn =
+            known.len() == new.len() && known != new && !known.iter().zip(new).any(parts_differ);
+        if is_torn {
+            log::warn!(target: LOG, "a copy is torn, an older one is kept job={}", image.id.0);
+        }
+        is_torn
     }
 
     /// One of a job whose full record is not there any more is of no interest.
@@ -411,6 +437,22 @@ impl<S: Storage> Wal<S> {
         Ok(())
     }
 
+    /// Syncs a file that was read. The process that wrote it may have been killed before it could,
+    /// and from now on sessions are told what is in it, and older files are given up for it.
+    fn keep_file(&mut self, number: u64) -> Result<(), WalError> {
+        let name = file_name(number);
+        match self.storage.open(&name) {
+            Ok(file) => self.keep(vec![file], false, &name),
+            Err(source) => Err(used("open", name, source)),
+        }
+    }
+
+    fn keep(&mut self, files: Vec<S::File>, names: bool, what: &str) -> Result<(), WalError> {
+        self.storage.start_sync(files, names);
+        let synced = self.storage.wait_sync();
+        synced.map_err(|source| used("sync", what.to_owned(), source))
+    }
+
     /// Deals with what is behind the last record of a file.
     fn end_file(&mut self, file: &mut File<S::File>, tail: Tail) -> Result<(), WalError> {
         let name = file_name(file.number);
@@ -440,35 +482,49 @@ impl<S: Storage> Wal<S> {
         Ok(())
     }
 
-    /// Makes the file that is written next.
+    /// Makes the file that is written next. On a full disk, what nobody needs has to make room;
+    /// then a shorter file has to do, as long as it has room for the end of every job; then the
+    /// spare has to go.
     fn start_file(&mut self, number: u64) -> Result<(), WalError> {
         let name = file_name(number);
-        let capacity = self.capacity();
+        let least = HEAD_LEN + SHORT_LEN * self.jobs.max(1);
+        let mut capacity = self.capacity();
         loop {
             match self.storage.create(&name, capacity) {
                 Ok(file) => {
                     self.add_current(File::new(number, capacity, file));
                     return Ok(());
                 }
-                // On a full disk, what nobody needs has to make room.
                 Err(source) => {
                     let is_dead = |file: &File<_>| file.live == 0 && file.is_whole;
-                    let Some(oldest) = self.files.front().filter(|file| is_dead(file)) else {
+                    if self.files.front().is_some_and(is_dead) && !self.is_last_to_tell_highest() {
+                        self.remove_dead()?;
+                    } else if is_full(&source) && capacity > least {
+                        capacity = (capacity / 2).max(least);
+                    } else if self.has_spare {
+                        self.drop_empty_files();
+                        capacity = self.capacity();
+                    } else {
                         return Err(used("create", name, source));
-                    };
-                    self.len -= oldest.len;
-                    self.used -= oldest.used();
-                    let old = file_name(oldest.number);
-                    let removed = self.storage.remove(&old);
-                    removed.map_err(|source| used("remove", old, source))?;
-                    self.files.pop_front();
+                    }
                 }
             }
         }
     }
+
+    fn remove_dead(&mut self) -> Result<(), WalError> {
+        let Some(oldest) = self.files.pop_front() else {
+            return Ok(());
+        };
+        self.len -= oldest.len;
+        self.used -= oldest.used();
+        let name = file_name(oldest.number);
+        let removed = self.storage.remove(&name);
+        removed.map_err(|source| used("remove", name, source))
+    }
 }
 
-fn used(step: &'static str, name: String, source: std::io::Error) -> WalError {
+fn used(step: &'static str, name: String, source: io::Error) -> WalError {
     WalError::Use { step, name, source }
 }
 
@@ -484,6 +540,7 @@ impl<F> File<F> {
             jobs: Vec::new(),
             moved: 0,
             copies_end: None,
+            emptied_at: None,
             highest: JobId(0),
             is_whole: true,
             open: None,

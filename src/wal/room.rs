@@ -72,10 +72,21 @@ impl<S: Storage> Wal<S> {
         self.units_now() >= self.jobs + self.slack()
     }
 
-    /// Whether `count` updates have room as things are.
-    pub(super) fn has_room_for_updates(&self, count: u64) -> bool {
-        // The end of a file may be lost.
-        self.units_now() > self.jobs + count
+    /// Makes room for `count` updates if there is some to be had. Returns whether there is.
+    pub(super) fn make_room_for_updates(&mut self, count: u64) -> bool {
+        while !self.has_room_for_updates(count) {
+            let may_try = !self.is_starved || self.retry_at.is_none();
+            if self.failure.is_some() || !may_try || self.make_ahead().is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn has_room_for_updates(&self, count: u64) -> bool {
+        // When old files are cleaned the end of one may be lost, because the next record is too
+        // long for it.
+        self.units_now() > self.jobs + self.owed() + count + self.slack() / 2
     }
 
     pub(super) fn make_room_for_put(&mut self, len: u64) -> Result<(), NoRoom> {
@@ -102,8 +113,9 @@ impl<S: Storage> Wal<S> {
         loop {
             let left = self.place(SHORT_LEN, self.ahead.len() as u64);
             let units = left.map(|left| self.units(&left));
-            let is_enough = units.is_some_and(|units| units >= self.jobs);
-            let is_plenty = units.is_some_and(|units| units >= self.jobs + self.slack());
+            let needed = self.jobs + self.owed();
+            let is_enough = units.is_some_and(|units| units >= needed);
+            let is_plenty = units.is_some_and(|units| units >= needed + self.slack());
             if is_plenty || is_enough && self.is_starved {
                 return self.go_to_room(SHORT_LEN);
             }
@@ -125,25 +137,53 @@ impl<S: Storage> Wal<S> {
         }
     }
 
-    /// Room for a copy. It may take the spare, because what it is a copy of will go; the promised
-    /// room has to be somewhere all the same.
-    pub(super) fn make_room_for_copy(&mut self, len: u64) -> bool {
+    /// Room for a copy, before another `more` bytes of copies without which nothing is won. It may
+    /// take the spare, because what it is a copy of will go; the promised room has to be somewhere
+    /// all the same.
+    pub(super) fn make_room_for_copy(&mut self, len: u64, more: u64) -> bool {
         if self.failure.is_some() || self.is_stuck() {
             return false;
         }
+        let mut may_try;
         loop {
-            let ahead = self.ahead.len() as u64;
-            let (left, needed) = (self.place(len, ahead), self.jobs);
-            if left.is_some_and(|left| self.units(&left) >= needed) {
+            let left = self.place(len, self.ahead.len() as u64);
+            let is_enough = left.is_some_and(|left| {
+                self.units(&left) >= self.jobs && (!self.is_starved || self.has_room(&left, more))
+            });
+            if is_enough {
                 return self.go_to_room(len).is_ok();
             }
-            if (self.is_starved && self.retry_at.is_some()) || self.make_ahead().is_err() {
+            may_try = !(self.is_starved && self.retry_at.is_some());
+            if !may_try || self.make_ahead().is_err() {
                 break;
             }
         }
         let empty = self.ahead.len() as u64 + u64::from(self.has_spare);
         let left = self.place(len, empty);
-        left.is_some_and(|left| self.units(&left) >= self.jobs) && self.go_to_room(len).is_ok()
+        if left.is_some_and(|left| self.has_room(&left, more)) {
+            return self.go_to_room(len).is_ok();
+        }
+        // When little is left to be moved, a short file may do.
+        may_try
+            && self
+                .advance(HEAD_LEN + self.jobs * SHORT_LEN + len + more)
+                .is_ok()
+    }
+
+    /// Whether there would be room for `more` bytes besides what is promised.
+    fn has_room(&self, left: &Left, more: u64) -> bool {
+        let empty = left.empty * (self.capacity() - HEAD_LEN);
+        left.rest + empty >= self.jobs * SHORT_LEN + more
+    }
+
+    /// Short records that take as much room as the copies for which the spare has been taken.
+    fn owed(&self) -> u64 {
+        let bytes = if self.has_spare {
+            0
+        } else {
+            self.left_to_move()
+        };
+        bytes.div_ceil(SHORT_LEN)
     }
 
     /// Makes the file the current one where the record goes.
@@ -210,8 +250,10 @@ impl<S: Storage> Wal<S> {
     /// Makes room, as far as there is any, for the end of every job that was restored.
     pub(super) fn stock_up(&mut self) {
         while self.units_now() < self.jobs && self.make_ahead().is_ok() {}
-        // What fails is told, and tried again: until then nothing is put.
-        let _ = self.make_spare();
+        if !self.has_spare {
+            // What fails is told, and tried again: until then nothing is put.
+            let _ = self.make_spare();
+        }
     }
 
     fn make_ahead(&mut self) -> Result<(), NoRoom> {
@@ -276,6 +318,11 @@ impl<S: Storage> Wal<S> {
             && let Some(number) = self.ahead.pop_back()
         {
             self.remove_empty(&format!("{AHEAD_PREFIX}{number}"));
+        }
+        let left = units(0, self.ahead.len() as u64, self.capacity());
+        if self.has_dead_weight() && !self.ahead.is_empty() && left >= self.jobs {
+            // What fails is told.
+            let _ = self.advance(self.capacity());
         }
     }
 

@@ -41,12 +41,15 @@ pub trait ShardJournal: Journal {
 
     /// Whether `count` more updates of jobs have room only after [`ShardJournal::next_move`] has
     /// been obeyed. The disk is full then.
-    fn is_tight(&self, count: u64) -> bool;
+    fn is_tight(&mut self, count: u64) -> bool;
 
     /// A job to be written anew, if it is still there: give its record to
     /// [`ShardJournal::move_job`], and ask again. None if it is not worth it, or no way now. What
     /// is urgent is worth more.
     fn next_move(&mut self, urgent: bool) -> Option<JobId>;
+
+    /// Whether some jobs of a file were moved and others of it were not.
+    fn is_moving(&self) -> bool;
 
     /// Writes a job anew. Returns the bytes that it took.
     fn move_job(&mut self, record: Record<'_>) -> u64;
@@ -94,12 +97,16 @@ impl ShardJournal for NoJournal {
         0
     }
 
-    fn is_tight(&self, _: u64) -> bool {
+    fn is_tight(&mut self, _: u64) -> bool {
         false
     }
 
     fn next_move(&mut self, _: bool) -> Option<JobId> {
         None
+    }
+
+    fn is_moving(&self) -> bool {
+        false
     }
 
     fn move_job(&mut self, _: Record<'_>) -> u64 {

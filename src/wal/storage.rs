@@ -93,6 +93,6 @@ pub trait Storage {
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }

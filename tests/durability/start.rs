@@ -10,7 +10,7 @@ use nix::unistd::{Uid, User, chown};
 use beanshard::wal::directory::Directory;
 use beanshard::wal::reader::Account;
 
-use crate::fixture::{Endpoint, Listen, Server};
+use crate::fixture::{Endpoint, Listen, START_LIMIT, Server, wait_until};
 use crate::len_of;
 use crate::names;
 use crate::our_words;
@@ -347,7 +347,10 @@ fn statistics_of_the_binlog_are_those_of_the_c_server() {
         assert_eq!(file(&mut peer, first), "1");
         assert_eq!(file(&mut peer, second), "2");
         assert_eq!(peer.ask(&format!("delete {first}")), "DELETED");
-        assert_eq!(rows(&mut peer), ["2", "2", "0", "2", "1234"]);
+        // Ours waits until it has synced that the job is gone.
+        let mut is_removed = || rows(&mut peer) == ["2", "2", "0", "2", "1234"];
+        let is_gone = wait_until(START_LIMIT, &mut is_removed);
+        assert!(is_gone, "{:?}", rows(&mut peer));
     }
     let server = program::serve(&[]);
     let mut peer = Peer::of(&server);

@@ -93,11 +93,11 @@ fn every_field_has_its_place() {
         content: None,
     };
     let bytes: &[u8; 84] = b"\0\0\0\0\
-        \x01\x02\x03\x04\x05\x06\x07\x08\x11\x12\x13\x14\0\0\0\0\
+        \x01\x02\x03\x04\x05\x06\x07\x08\x11\x12\x13\x14bsh1\
         \x21\x22\x23\x24\x25\x26\x27\x28\x31\x32\x33\x34\x35\x36\x37\x38\
         \x41\x42\x43\0\0\0\0\0\x51\x52\x53\x54\x55\x56\x57\x58\
         \x61\x62\x63\x64\x65\x66\x67\x68\x71\x72\x73\x74\x81\x82\x83\x84\
-        \x91\x92\x93\x94\xa1\xa2\xa3\xa4\xb1\xb2\xb3\xb4\x03\0\0\0";
+        \x91\x92\x93\x94\xa1\xa2\xa3\xa4\xb1\xb2\xb3\xb4\x03\0\0.";
     assert_eq!(bytes_of(&record), bytes);
     assert_eq!(decode(Version::V7, bytes), whole(record, 84));
 }
@@ -152,14 +152,40 @@ fn a_record_cut_off_anywhere_is_torn() {
 
 #[test]
 fn a_record_that_turns_into_zeros_is_torn_as_far_as_can_be_seen() {
-    // After the length, the name, the first part of the structure, the structure.
-    for len in [4, 6, 6 + 32, 6 + 76, 86, 90] {
+    // After the length, half the name, the name, the first part of the structure, the structure,
+    // half the body, half its end.
+    for len in [4, 5, 6, 6 + 32, 6 + 76, 86, 90, 92] {
         let mut bytes = REAL[4..][..len].to_vec();
         bytes.resize(4096, 0);
         assert_eq!(decode(Version::V7, &bytes), Ok(Decoded::Torn), "{len}");
         bytes[4095] = 1;
         assert!(decode(Version::V7, &bytes).is_err(), "{len}");
     }
+}
+
+// Half a change with zeros for the rest would say that the job is gone.
+#[test]
+fn a_short_record_of_ours_that_turns_into_zeros_is_torn_wherever_it_does() {
+    let mut short = real();
+    short.content = None;
+    let whole_bytes = bytes_of(&short);
+    for len in 1..84 {
+        let mut bytes = whole_bytes[..len].to_vec();
+        bytes.resize(4096, 0);
+        let expected = match len {
+            ..=4 => Decoded::Zeros,
+            _ => Decoded::Torn,
+        };
+        assert_eq!(decode(Version::V7, &bytes), Ok(expected), "{len}");
+        bytes[4095] = 1;
+        assert!(decode(Version::V7, &bytes).is_err(), "{len}");
+    }
+    // The original's have neither mark.
+    let mut bytes = whole_bytes;
+    bytes[4 + 12..4 + 16].fill(0);
+    bytes[4 + 76..].fill(0);
+    short.job.state = SavedState::Deleted;
+    assert_eq!(decode(Version::V7, &bytes), whole(short, 84));
 }
 
 #[test]

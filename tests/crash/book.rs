@@ -1,0 +1,410 @@
+//! What each job has been through, as clients could see it, and so what a start after a crash may
+//! bring back of it: a state that is not older than the last one that somebody was told of.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use beanshard::base::ids::{JobId, Pri};
+use beanshard::base::time::Secs;
+use beanshard::engine::job::JobCounts;
+use beanshard::engine::stats::JobState;
+use beanshard::wal::record::WallNanos;
+
+/// A job as it is after a start. Those that somebody held are ready then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) tube: &'static str,
+    pub(crate) body: Rc<[u8]>,
+    pub(crate) pri: Pri,
+    pub(crate) delay: Secs,
+    pub(crate) ttr: Secs,
+    pub(crate) created_at: WallNanos,
+    pub(crate) counts: JobCounts,
+    pub(crate) place: Place,
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Ready,
+    /// Until then.
+    Delayed(WallNanos),
+    Buried,
+}
+
+impl Place {
+    pub(crate) fn of(state: JobState, deadline: WallNanos) -> Place {
+        match state {
+            JobState::Ready | JobState::Offered { .. } | JobState::Reserved { .. } => Place::Ready,
+            JobState::Delayed => Place::Delayed(deadline),
+            JobState::Buried => Place::Buried,
+        }
+    }
+}
+
+/// What a start has found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// In the order in which the engine gets them.
+    pub(crate) jobs: Vec<(JobId, Shown)>,
+    pub(crate) highest: JobId,
+}
+
+/// Everything that has happened.
+pub(crate) struct Book {
+    jobs: BTreeMap<JobId, Job>,
+    /// What was asked and may be answered when the journal has confirmed so much.
+    answers: Vec<Answer>,
+    /// Highest ids: one that somebody was told of, and one that a cut of power leaves.
+    pub(crate) told_id: JobId,
+    pub(crate) kept_id: JobId,
+    /// Whether a cut of power leaves ids.
+    pub(crate) keeps_ids: bool,
+    burials: u64,
+}
+
+/// One job's past. The first entry is that it was not there.
+struct Job {
+    entries: Vec<Entry>,
+    /// Index of the entry that is the least that has to survive: when the process is killed, and
+    /// when the power is cut.
+    told: usize,
+    kept: usize,
+}
+
+struct Entry {
+    /// None if it was not there.
+    shown: Option<Shown>,
+    /// Whether the journal was told at once. Otherwise it is told if the job is written anew.
+    is_written: bool,
+    /// Positions in the journal: it may be there if what is before `from` is, and it is if what is
+    /// before `until` is.
+    from: u64,
+    until: u64,
+    /// Which burial it was, of all.
+    burial: u64,
+}
+
+const NOTHING: Entry = Entry {
+    shown: None,
+    is_written: false,
+    from: 0,
+    until: 0,
+    burial: 0,
+};
+
+struct Answer {
+    ticket: u64,
+    id: JobId,
+    entry: usize,
+    is_put: bool,
+}
+
+/// What has to survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Floor {
+    /// All that was written: some moment after the last that somebody was told of.
+    Written,
+    /// Of each job by itself, what somebody was told of.
+    Told,
+    /// Of each job by itself, what would have survived a cut of power earlier.
+    Kept,
+    /// All that was written.
+    All,
+}
+
+impl Job {
+    fn new() -> Job {
+        Job {
+            entries: vec![NOTHING],
+            told: 0,
+            kept: 0,
+        }
+    }
+
+    /// The job has holes in its body from now on.
+    fn on_holes(&mut self, shown: Option<&Shown>) -> usize {
+        let like = self.with_holes(0, shown).expect("it was checked");
+        self.entries.push(Entry {
+            shown: shown.cloned(),
+            is_written: true,
+            burial: self.entries[like].burial,
+            ..NOTHING
+        });
+        self.entries.len() - 1
+    }
+
+    fn last(&self) -> &Entry {
+        self.entries.last().expect("there is a first entry")
+    }
+
+    /// The entries that have `shown`, from this one on.
+    fn matching(&self, from: usize, shown: Option<&Shown>) -> impl Iterator<Item = usize> {
+        let entries = self.entries.iter().enumerate().skip(from);
+        let same = entries.filter(move |(_, entry)| entry.shown.as_ref() == shown);
+        same.map(|(index, _)| index)
+    }
+
+    /// The entry that it would be, but that parts of the body are zeros. Records have no checksum,
+    /// so that can come of a put that nobody was told of; of no other.
+    fn with_holes(&self, from: usize, shown: Option<&Shown>) -> Option<usize> {
+        let shown = shown?;
+        let is_hole = |(found, put): (&u8, &u8)| found == put || *found == 0;
+        let mut entries = self.entries.iter().skip(from);
+        let at = entries.position(|entry| {
+            entry.shown.as_ref().is_some_and(|put| {
+                let body = Rc::clone(&put.body);
+                let is_same =
+                    shown.body.len() == body.len() && shown.body.iter().zip(&*body).all(is_hole);
+                is_same
+                    && *put
+                        == Shown {
+                            body,
+                            ..shown.clone()
+                        }
+            })
+        });
+        at.map(|at| from + at)
+    }
+
+    /// Whether the entry may be what a journal tells that ends at `position`.
+    fn allows(&self, index: usize, position: u64) -> bool {
+        let mut later = self.entries[index + 1..].iter();
+        self.entries[index].from <= position
+            && !later.any(|entry| entry.is_written && entry.until <= position)
+    }
+
+    fn floor(&self, floor: Floor) -> usize {
+        match floor {
+            Floor::Written | Floor::Told => self.told,
+            Floor::Kept => self.kept,
+            Floor::All => {
+                let is_written = |entry: &Entry| entry.is_written;
+                self.entries.iter().rposition(is_written).unwrap_or(0)
+            }
+        }
+    }
+}
+
+impl Book {
+    pub(crate) fn new() -> Book {
+        Book {
+            jobs: BTreeMap::new(),
+            answers: Vec::new(),
+            told_id: JobId(0),
+            kept_id: JobId(0),
+            keeps_ids: true,
+            burials: 0,
+        }
+    }
+
+    /// Jobs that are there.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (JobId, &Shown)> {
+        let jobs = self.jobs.iter();
+        jobs.filter_map(|(&id, job)| Some((id, job.last().shown.as_ref()?)))
+    }
+
+    pub(crate) fn get(&self, id: JobId) -> Option<&Shown> {
+        self.jobs.get(&id)?.last().shown.as_ref()
+    }
+
+    /// The job is like this now. Between these positions the journal has been told, if they differ.
+    pub(crate) fn note(&mut self, id: JobId, shown: Option<Shown>, before: u64, after: u64) {
+        let job = self.jobs.entry(id).or_insert_with(Job::new);
+        if job.last().shown == shown {
+            return;
+        }
+        self.burials += 1;
+        job.entries.push(Entry {
+            shown,
+            is_written: after > before,
+            from: before + 1,
+            until: after,
+            burial: self.burials,
+        });
+    }
+
+    /// When the journal has confirmed the ticket, somebody is told that the job is as it is now, or
+    /// if `is_sight` only that there is one.
+    pub(crate) fn answer(&mut self, ticket: u64, id: JobId, is_sight: bool, is_put: bool) {
+        let job = &self.jobs[&id];
+        let entry = if is_sight {
+            let there = |entry: &Entry| entry.shown.is_some();
+            job.entries.iter().position(there).unwrap_or(0)
+        } else {
+            job.entries.len() - 1
+        };
+        self.answers.push(Answer {
+            ticket,
+            id,
+            entry,
+            is_put,
+        });
+    }
+
+    /// The journal has confirmed so much, and answers leave.
+    pub(crate) fn confirm(&mut self, position: u64) {
+        let leaves = |answer: &mut Answer| answer.ticket <= position;
+        for answer in self.answers.extract_if(.., leaves) {
+            let job = self.jobs.get_mut(&answer.id).expect("it is known");
+            job.told = job.told.max(answer.entry);
+            if answer.is_put {
+                self.told_id = self.told_id.max(answer.id);
+            }
+        }
+    }
+
+    /// Whether some answers wait.
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Whether a start may find this.
+    pub(crate) fn check(&self, found: &Found, floor: Floor, end: u64) -> Result<(), String> {
+        let by_id: BTreeMap<JobId, &Shown> =
+            found.jobs.iter().map(|(id, shown)| (*id, shown)).collect();
+        if by_id.len() != found.jobs.len() {
+            return Err("a job was found twice".to_owned());
+        }
+        if let Some(id) = by_id.keys().find(|id| !self.jobs.contains_key(id)) {
+            return Err(format!("{id:?} was found and never existed"));
+        }
+        let least_id = match floor {
+            Floor::Kept if !self.keeps_ids => JobId(0),
+            Floor::Kept => self.kept_id,
+            Floor::Written | Floor::Told | Floor::All => self.told_id,
+        };
+        if found.highest < least_id {
+            return Err(format!("{least_id:?} is forgotten: {:?}", found.highest));
+        }
+        for (id, job) in &self.jobs {
+            let shown = by_id.get(id).copied();
+            let floor_at = job.floor(floor);
+            let is_there = job.entries[floor_at].shown.is_some();
+            let is_allowed = job.matching(floor_at, shown).next().is_some();
+            if !is_allowed && (is_there || job.with_holes(floor_at, shown).is_none()) {
+                return Err(self.fault(*id, shown, floor));
+            }
+        }
+        self.check_burials(found)?;
+        match floor {
+            Floor::Written => self.check_moment(&by_id, end),
+            Floor::Told | Floor::Kept | Floor::All => Ok(()),
+        }
+    }
+
+    fn fault(&self, id: JobId, shown: Option<&Shown>, floor: Floor) -> String {
+        use std::fmt::Write;
+        let job = &self.jobs[&id];
+        let mut text = format!("{id:?} may not be {}:", brief(shown));
+        for (index, entry) in job.entries.iter().enumerate() {
+            let least = if index == job.floor(floor) { "=>" } else { "" };
+            let (from, until) = (entry.from, entry.until);
+            let shown = brief(entry.shown.as_ref());
+            let how = if entry.is_written {
+                "written"
+            } else {
+                "unsaid"
+            };
+            let _ = write!(text, "\n  {least:2} {from}..{until} {how} {shown}");
+        }
+        text
+    }
+
+    /// Those that are buried come in the order of their burial.
+    fn check_burials(&self, found: &Found) -> Result<(), String> {
+        let mut last = (0, JobId(0));
+        for (id, shown) in &found.jobs {
+            if shown.place != Place::Buried {
+                continue;
+            }
+            let job = &self.jobs[id];
+            let exact = job.matching(0, Some(shown)).last();
+            let index = exact.or_else(|| job.with_holes(0, Some(shown)));
+            let burial = index.map_or(0, |index| job.entries[index].burial);
+            if burial <= last.0 {
+                return Err(format!("{id:?} was buried before {:?}", last.1));
+            }
+            last = (burial, *id);
+        }
+        Ok(())
+    }
+
+    /// There is one moment at which all jobs were like this.
+    fn check_moment(&self, found: &BTreeMap<JobId, &Shown>, end: u64) -> Result<(), String> {
+        let entries = || self.jobs.values().flat_map(|job| &job.entries);
+        let told = self.jobs.values().map(|job| &job.entries[..=job.told]);
+        let told = told.flatten().filter(|entry| entry.is_written);
+        let least = told.map(|entry| entry.until).max().unwrap_or(0);
+        let mut moments: Vec<u64> = entries().map(|entry| entry.from).collect();
+        moments.extend(entries().map(|entry| entry.until));
+        moments.push(end);
+        moments.retain(|moment| (least..=end).contains(moment));
+        moments.sort_unstable();
+        moments.dedup();
+        let mut fault = String::new();
+        for &moment in moments.iter().rev() {
+            let odd = self.jobs.iter().find(|(id, job)| {
+                let shown = found.get(id).copied();
+                let mut entries = job.matching(job.told, shown);
+                !entries.any(|index| job.allows(index, moment))
+            });
+            let Some((&id, _)) = odd else {
+                return Ok(());
+            };
+            let shown = found.get(&id).copied();
+            fault = self.fault(id, shown, Floor::Written);
+        }
+        Err(format!("no moment was like this; at the first, {fault}"))
+    }
+
+    /// A cut of power now would leave this, so it must leave no less later.
+    pub(crate) fn keep(&mut self, found: &Found) {
+        self.kept_id = self.kept_id.max(found.highest);
+        for (id, shown) in &found.jobs {
+            let job = self.jobs.get_mut(id).expect("what is found was checked");
+            let kept = job.matching(0, Some(shown)).last();
+            job.kept = job.kept.max(kept.unwrap_or(0));
+        }
+    }
+
+    /// This is what a start has found, and all that there is: it can be seen from now on. After a
+    /// cut of power it is on the disk.
+    pub(crate) fn settle(&mut self, found: &Found, is_kept: bool) {
+        self.answers.clear();
+        let by_id: BTreeMap<JobId, &Shown> =
+            found.jobs.iter().map(|(id, shown)| (*id, shown)).collect();
+        for (id, job) in &mut self.jobs {
+            let shown = by_id.get(id).copied();
+            let last = match job.matching(0, shown).last() {
+                Some(last) => last,
+                None => job.on_holes(shown),
+            };
+            job.entries.truncate(last + 1);
+            job.told = last;
+            if is_kept {
+                job.kept = last;
+            }
+            job.kept = job.kept.min(last);
+            for entry in &mut job.entries {
+                (entry.from, entry.until) = (0, 0);
+            }
+        }
+        self.told_id = found.highest;
+        if is_kept {
+            self.kept_id = found.highest;
+        }
+    }
+}
+
+fn brief(shown: Option<&Shown>) -> String {
+    let Some(job) = shown else {
+        return "absent".to_owned();
+    };
+    let Shown { tube, body, .. } = job;
+    let (pri, delay, ttr) = (job.pri.0, job.delay.0, job.ttr.0);
+    let place = format!("{:?} pri {pri} delay {delay} ttr {ttr}", job.place);
+    let (len, counts) = (body.len(), job.counts);
+    let made = job.created_at.0;
+    format!("in {tube}, {place}, {len} bytes, made {made}, {counts:?}")
+}
