@@ -15,7 +15,7 @@ use crate::engine::job::{JobKey, JobRecord};
 use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
-use crate::wal::journal::{LOG, Sync, Wal, full_len};
+use crate::wal::journal::{LOG, Wal, full_len};
 use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
@@ -99,8 +99,8 @@ impl<S: Storage> Wal<S> {
     }
 
     pub(super) fn next_to_move(&mut self, urgent: bool) -> Option<JobId> {
-        let most = MOVE_BYTES_MAX.max(2 * self.appended_in_turn());
-        let is_enough = !urgent && self.moved_in_turn >= most;
+        let most = MOVE_BYTES_MAX.max(2 * self.positions.appended_in_turn());
+        let is_enough = !urgent && self.positions.moved_in_turn >= most;
         if self.failure.is_some() || is_enough || !self.is_cleaning_due(urgent) {
             return None;
         }
@@ -132,11 +132,11 @@ impl<S: Storage> Wal<S> {
         if !self.make_room_for_copy(len, more) {
             self.files[at].moved -= 1;
             self.is_blocked = true;
-            self.wants_sync |= self.copies_end() > self.synced;
+            self.positions.wants_sync |= self.copies_end() > self.positions.synced;
             return 0;
         }
         let len = self.write_full(key, job, tube, body);
-        self.moved_in_turn += len;
+        self.positions.moved_in_turn += len;
         self.counts.records_migrated += 1;
         self.on_copied(at);
         len
@@ -148,10 +148,10 @@ impl<S: Storage> Wal<S> {
             open.has_copies = true;
         }
         let file = &mut self.files[at];
-        file.copies_end = Some(self.position);
+        file.copies_end = Some(self.positions.appended);
         if file.live == 0 {
             file.jobs = Vec::new();
-            self.wants_sync = true;
+            self.positions.wants_sync = true;
         }
     }
 
@@ -171,7 +171,7 @@ impl<S: Storage> Wal<S> {
                 return;
             }
             if !self.is_replaced(&self.files[0]) {
-                self.wants_sync = true;
+                self.positions.wants_sync = true;
                 return;
             }
             if !self.give_up_oldest() {
@@ -187,18 +187,15 @@ impl<S: Storage> Wal<S> {
         if self.is_last_to_tell_highest() && !self.mark_highest() {
             return false;
         }
-        self.files[0].emptied_at = Some(self.position);
+        self.files[0].emptied_at = Some(self.positions.appended);
         true
     }
 
     /// Whether what takes the place of the file is as safe as that was: copies of jobs are always
     /// synced first, other records if they are synced at all.
     fn is_replaced(&self, file: &File<S::File>) -> bool {
-        let safe = match self.settings.sync {
-            Sync::Always | Sync::Every(_) => self.synced,
-            Sync::Never => self.written,
-        };
-        file.copies_end <= Some(self.synced) && file.emptied_at <= Some(safe)
+        let synced = self.positions.synced;
+        file.copies_end <= Some(synced) && file.emptied_at <= Some(self.positions.safe())
     }
 
     /// Whether no other file than the oldest tells how far ids have been given.
@@ -247,7 +244,7 @@ impl<S: Storage> Wal<S> {
         self.len -= len;
         self.used -= used;
         self.files.pop_front();
-        self.is_names_dirty = true;
+        self.positions.is_names_dirty = true;
         self.is_blocked = false;
         self.retry_at = None;
         true

@@ -16,25 +16,11 @@ use crate::engine::stats::JournalStats;
 use crate::wal::convert::{Clocks, highest_of};
 use crate::wal::error::WalError;
 use crate::wal::files::{File, Home, SHORT_LEN};
+use crate::wal::positions::Positions;
 use crate::wal::record::{self, Content, JobImage, WallNanos};
 use crate::wal::segment::file_name;
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::storage::{Storage, is_full};
-
-impl<S: Storage> Wal<S> {
-    /// Cuts off what was set aside for the file that is written, and not used.
-    fn cut_current(&mut self) {
-        let Some(file) = self.files.back_mut() else {
-            return;
-        };
-        if let Some(open) = &file.open
-            && open.pending.is_empty()
-            && let Err(error) = self.storage.cut(&open.file, file.end)
-        {
-            log::warn!(target: LOG, "cannot cut file={} error={error}", file_name(file.number));
-        }
-    }
-}
 
 /// How a binlog is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,28 +76,7 @@ pub struct Wal<S: Storage> {
     pub(super) is_blocked: bool,
     /// The highest id that was given, as far as is known.
     pub(super) highest: JobId,
-    /// Bytes that were ever appended.
-    pub(super) position: u64,
-    /// The position up to which all is written.
-    pub(super) written: u64,
-    /// The position up to which all is synced.
-    pub(super) synced: u64,
-    /// The position at which the turn began.
-    turn_start: u64,
-    /// Bytes of jobs that were moved since.
-    pub(super) moved_in_turn: u64,
-    /// When the oldest record was appended that is not synced.
-    unsynced_since: Nanos,
-    /// The position up to which the sync goes that is under way.
-    syncing: Option<u64>,
-    last_sync: Nanos,
-    /// Names in the directory have changed since the last sync began.
-    pub(super) is_names_dirty: bool,
-    /// Something waits for a sync that is not the user's wish.
-    pub(super) wants_sync: bool,
-    /// Lowest id of the jobs that were put and are not confirmed: since the last sync began, and
-    /// those of that sync.
-    unconfirmed: [u64; 2],
+    pub(super) positions: Positions,
     pub(super) counts: JournalStats,
     pub(super) failure: Option<WalError>,
     /// Records could not be written for lack of room.
@@ -152,17 +117,7 @@ impl<S: Storage> Wal<S> {
             retry_at: None,
             is_blocked: false,
             highest: JobId(0),
-            position: 0,
-            written: 0,
-            synced: 0,
-            turn_start: 0,
-            moved_in_turn: 0,
-            unsynced_since: now,
-            syncing: None,
-            last_sync: now,
-            is_names_dirty: false,
-            wants_sync: false,
-            unconfirmed: [u64::MAX; 2],
+            positions: Positions::new(settings.sync, now),
             counts: JournalStats::default(),
             failure: None,
             is_stuck: false,
@@ -203,7 +158,7 @@ impl<S: Storage> Wal<S> {
         file.len += beyond;
         self.len += beyond;
         self.used += len;
-        self.position += len;
+        self.positions.appended += len;
         self.counts.records_written += 1;
         len
     }
@@ -286,10 +241,7 @@ impl<S: Storage> Wal<S> {
             log::warn!(target: LOG, "written again, after the disk was full");
             self.is_stuck = false;
         }
-        self.written = self.position;
-        if self.settings.sync != Sync::Always {
-            self.unconfirmed[0] = u64::MAX;
-        }
+        self.positions.on_written();
     }
 
     fn write_file(&mut self, at: usize, is_current: bool) -> io::Result<()> {
@@ -314,7 +266,7 @@ impl<S: Storage> Wal<S> {
                 file.len = file.end;
             }
             let must_sync = open.has_copies || self.settings.sync != Sync::Never;
-            if !must_sync || (open.is_synced && self.syncing.is_none()) {
+            if !must_sync || (open.is_synced && !self.positions.is_syncing()) {
                 file.open = None;
             }
         }
@@ -337,29 +289,21 @@ impl<S: Storage> Wal<S> {
         self.retry_at = Some(Nanos(self.now.0 + RETRY_NANOS));
     }
 
-    /// Bytes that were appended in this turn, but for jobs that were moved.
-    pub(super) fn appended_in_turn(&self) -> u64 {
-        self.position - self.turn_start - self.moved_in_turn
-    }
-
     /// Whether records wait for room, so that new jobs cannot be taken.
     pub(super) fn is_stuck(&self) -> bool {
         self.is_stuck
     }
 
     fn on_synced(&mut self, outcome: io::Result<()>) {
-        let Some(position) = self.syncing.take() else {
-            return;
-        };
         if let Err(source) = outcome {
+            self.positions.abandon_sync();
             return self.fail(WalError::Use {
                 step: "sync",
                 name: "the directory".to_owned(),
                 source,
             });
         }
-        self.synced = position;
-        self.unconfirmed[1] = u64::MAX;
+        self.positions.end_sync();
         self.is_blocked = false;
         let last = self.files.len() - 1;
         for file in self.files.iter_mut().take(last) {
@@ -367,26 +311,6 @@ impl<S: Storage> Wal<S> {
                 .take_if(|open| open.is_synced && open.pending.is_empty());
         }
         self.storage.tend();
-    }
-
-    fn is_sync_due(&self) -> bool {
-        if self.wants_sync {
-            return true;
-        }
-        let has_more = self.has_unsynced();
-        match self.settings.sync {
-            Sync::Always => {
-                let is_gathering = self.position > self.turn_start
-                    && self.now.since(self.unsynced_since) < GATHER_NANOS;
-                has_more && !is_gathering
-            }
-            Sync::Every(nanos) => has_more && self.last_sync.0.saturating_add(nanos) <= self.now.0,
-            Sync::Never => false,
-        }
-    }
-
-    fn has_unsynced(&self) -> bool {
-        self.synced < self.written || self.is_names_dirty
     }
 
     fn start_sync(&mut self) {
@@ -397,28 +321,31 @@ impl<S: Storage> Wal<S> {
             open.file.clone()
         });
         let files = files.collect();
-        let names = std::mem::take(&mut self.is_names_dirty);
+        let names = self.positions.begin_sync(self.now);
         self.storage.start_sync(files, names);
-        self.syncing = Some(self.written);
-        self.last_sync = self.now;
-        self.unsynced_since = self.now;
-        self.wants_sync = false;
-        let since = std::mem::replace(&mut self.unconfirmed[0], u64::MAX);
-        self.unconfirmed[1] = since.min(self.unconfirmed[1]);
+    }
+
+    /// Cuts off what was set aside for the file that is written, and not used.
+    fn cut_current(&mut self) {
+        let Some(file) = self.files.back_mut() else {
+            return;
+        };
+        if let Some(open) = &file.open
+            && open.pending.is_empty()
+            && let Err(error) = self.storage.cut(&open.file, file.end)
+        {
+            log::warn!(target: LOG, "cannot cut file={} error={error}", file_name(file.number));
+        }
     }
 
     /// Waits for the sync that is under way, if one is.
     fn await_sync(&mut self) {
-        if self.syncing.is_some() {
+        if self.positions.is_syncing() {
             let outcome = self.storage.wait_sync();
             self.on_synced(outcome);
         }
     }
 }
-
-/// Nanoseconds for which a sync that answers wait for is put off while every turn brings more
-/// records that can share it.
-const GATHER_NANOS: u64 = 300_000;
 
 /// Bytes of memory for records that a file keeps between turns.
 const PENDING_KEPT: usize = 256 * 1024;
@@ -444,7 +371,7 @@ impl<S: Storage> Journal for Wal<S> {
                 body,
             } => {
                 self.highest = self.highest.max(job.id);
-                self.unconfirmed[0] = self.unconfirmed[0].min(job.id.0);
+                self.positions.on_put(job.id);
                 self.write_full(key, job, tube, body);
             }
             Record::Update { job, body_len } => {
@@ -477,28 +404,20 @@ impl<S: Storage> Journal for Wal<S> {
 impl<S: Storage> ShardJournal for Wal<S> {
     fn begin_turn(&mut self, now: Nanos, wall: WallNanos) {
         self.now = now;
-        self.turn_start = self.position;
-        self.moved_in_turn = 0;
-        if self.position == self.synced {
-            self.unsynced_since = now;
-        }
+        self.positions.begin_turn(now);
         self.clocks.set(now, wall);
     }
 
     fn position(&self) -> Ticket {
-        Ticket(self.position)
+        Ticket(self.positions.appended)
     }
 
     fn confirmed(&self) -> Ticket {
-        Ticket(match self.settings.sync {
-            Sync::Always => self.synced,
-            Sync::Every(_) | Sync::Never => self.written,
-        })
+        Ticket(self.positions.confirmed())
     }
 
     fn ticket_of(&self, id: JobId) -> Ticket {
-        let is_confirmed = self.unconfirmed.iter().all(|&lowest| id.0 < lowest);
-        Ticket(if is_confirmed { 0 } else { self.position })
+        Ticket(self.positions.needed_for(id))
     }
 
     fn flush(&mut self) {
@@ -518,10 +437,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
         }
         self.collect();
         self.restock();
-        if self.written < self.position && !self.is_stuck {
+        if self.positions.written < self.positions.appended && !self.is_stuck {
             self.write_out();
         }
-        if self.syncing.is_none() && self.is_sync_due() {
+        if !self.positions.is_syncing() && self.positions.is_sync_due(self.now) {
             self.start_sync();
         }
     }
@@ -561,7 +480,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
     fn settle(&mut self) {
         self.await_sync();
         self.flush();
-        if self.failure.is_none() && self.syncing.is_none() && self.synced < self.written {
+        let has_more = self.positions.synced < self.positions.written;
+        if self.failure.is_none() && !self.positions.is_syncing() && has_more {
             self.start_sync();
         }
         self.await_sync();
@@ -573,12 +493,7 @@ impl<S: Storage> ShardJournal for Wal<S> {
     }
 
     fn moment(&self) -> Option<Nanos> {
-        let sync_at = match self.settings.sync {
-            _ if self.syncing.is_some() || !self.has_unsynced() => None,
-            Sync::Always => Some(self.now),
-            Sync::Every(nanos) => Some(Nanos(self.last_sync.0.saturating_add(nanos))),
-            Sync::Never => None,
-        };
+        let sync_at = self.positions.sync_moment(self.now);
         let clean_at = self.is_cleaning_due(false).then_some(self.now);
         [sync_at, clean_at, self.retry_at]
             .into_iter()

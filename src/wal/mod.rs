@@ -15,6 +15,7 @@ pub mod error;
 mod files;
 pub mod journal;
 mod json;
+mod positions;
 pub mod reader;
 pub mod record;
 pub mod recover;

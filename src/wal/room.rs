@@ -235,7 +235,7 @@ impl<S: Storage> Wal<S> {
             full.jobs.shrink_to_fit();
         }
         // The file before is open until it is synced, and that should not be long.
-        self.wants_sync |= self.settings.sync != Sync::Never;
+        self.positions.wants_sync |= self.settings.sync != Sync::Never;
         self.add_current(File::new(number, capacity, file));
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<S: Storage> Wal<S> {
     pub(super) fn add_current(&mut self, file: File<S::File>) {
         self.len += file.len;
         self.files.push_back(file);
-        self.is_names_dirty = true;
+        self.positions.is_names_dirty = true;
     }
 
     /// Makes room, as far as there is any, for the end of every job that was restored.
@@ -279,7 +279,7 @@ impl<S: Storage> Wal<S> {
                     log::info!(target: LOG, "there is room again");
                 }
                 self.is_starved = false;
-                self.is_names_dirty = true;
+                self.positions.is_names_dirty = true;
                 Ok(())
             }
             Err(error) => Err(self.starve(name, &error)),
@@ -337,7 +337,7 @@ impl<S: Storage> Wal<S> {
     }
 
     fn remove_empty(&mut self, name: &str) {
-        self.is_names_dirty = true;
+        self.positions.is_names_dirty = true;
         if let Err(error) = self.storage.remove(name) {
             log::warn!(target: LOG, "cannot remove an empty file file={name} error={error}");
         }
