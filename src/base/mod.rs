@@ -9,6 +9,7 @@ pub mod limits;
 pub mod list;
 pub mod name;
 pub mod ordset;
+pub mod sift;
 pub mod slab;
 pub mod slot;
 pub mod time;
