@@ -33,7 +33,7 @@ typedef struct Conn Conn;
 #define Filesizedef 10485760
 /* Milliseconds between syncs of the binlog when -f is not given. */
 #define DEFAULT_FSYNC_MS 50
-/* Bytes of a job's body, its CR LF not counted: the limit without -z, and the largest there can be. */
+/* Most bytes of a body, its CR LF not counted: without -z, and with any -z. */
 #define JOB_DATA_SIZE_LIMIT_DEFAULT 65535
 #define JOB_DATA_SIZE_LIMIT_MAX 1073741824
 
