@@ -11,6 +11,8 @@
 #ifndef CLIENT_H
 #define CLIENT_H
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -195,6 +197,7 @@ static inline Client *dial(void)
 {
     struct sockaddr_storage addr;
     socklen_t len = sizeof addr;
+    const int on = 1;
     Client *c = calloc(1, sizeof *c);
 
     assert(c);
@@ -202,6 +205,9 @@ static inline Client *dial(void)
     c->fd = socket(addr.ss_family, SOCK_STREAM, 0);
     assert(c->fd >= 0);
     assert(connect(c->fd, (struct sockaddr *)&addr, len) == 0);
+    /* A body sent after its line must not wait for the line to be acknowledged. */
+    if (addr.ss_family != AF_UNIX)
+        assert(setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     return c;
 }
 

@@ -277,14 +277,26 @@ void cttest_binlog_v5(void)
 
 /* ---- Benchmarks. */
 
-/* Sends one put with a body of `len` bytes and gives the id of the job. */
-static uint64 put_body(Client *c, const char *body_with_crlf, int len)
+/* A whole put, line and body, with `len` bytes of body. */
+static char *put_of(int len)
+{
+    char *body = malloc((size_t)len + 1);
+
+    assert(body);
+    memset(body, 'a', (size_t)len);
+    body[len] = '\0';
+    char *text = fmtalloc("put 0 0 0 %d\r\n%s\r\n", len, body);
+    assert(text);
+    free(body);
+    return text;
+}
+
+/* The id in the reply to a put. */
+static unsigned long long inserted_id(Client *c)
 {
     unsigned long long id;
-
-    tell(c, "put 0 0 0 %d", len);
-    send_bytes(c, body_with_crlf, (size_t)len + 2);
     const char *reply = read_line(c);
+
     assertf(sscanf(reply, "INSERTED %llu", &id) == 1, "got `%s`", reply);
     return id;
 }
@@ -292,24 +304,23 @@ static uint64 put_body(Client *c, const char *body_with_crlf, int len)
 /* n jobs of `len` bytes, each deleted before the next is put. */
 static void put_and_delete(int n, int len)
 {
-    char *body = malloc((size_t)len + 2);
+    char *put = put_of(len);
+    size_t put_len = strlen(put);
 
-    assert(body);
-    memset(body, 'a', (size_t)len);
-    memcpy(body + len, "\r\n", 2);
     job_data_size_limit = JOB_DATA_SIZE_LIMIT_MAX;
     Client *c = new_server();
     chatty = 0;
     ctsetbytes(len);
     ctresettimer();
     for (int i = 0; i < n; i++) {
-        uint64 id = put_body(c, body, len);
-        assert(!ids_are_counted() || id == (uint64)i + 1);
-        tell(c, "delete %llu", (unsigned long long)id);
+        send_bytes(c, put, put_len);
+        unsigned long long id = inserted_id(c);
+        assert(!ids_are_counted() || id == (unsigned long long)i + 1);
+        tell(c, "delete %llu", id);
         expect(c, "DELETED");
     }
     ctstoptimer();
-    free(body);
+    free(put);
 }
 
 static void put_and_delete_logged(int n, int len, int wantsync, int sync_ms)
