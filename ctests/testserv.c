@@ -168,8 +168,9 @@ void cttest_job_size_max_plus_1(void)
 
     job_data_size_limit = JOB_DATA_SIZE_LIMIT_MAX;
     Client *c = new_server();
-    memset(block, 'x', sizeof block);
+    EXPECT_STATS(c, "stats", "max-job-size: 1073741824");
 
+    memset(block, 'x', sizeof block);
     tell(c, "put 0 0 0 %d", JOB_DATA_SIZE_LIMIT_MAX + 1);
     for (size_t sent = 0; sent < JOB_DATA_SIZE_LIMIT_MAX; sent += sizeof block)
         send_bytes(c, block, sizeof block);

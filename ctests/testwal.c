@@ -51,9 +51,14 @@ static void delete_jobs(Client *c, int first, int last)
 void cttest_binlog_empty_exit(void)
 {
     use_binlog(Filesizedef, 1, 0);
-    Client *c = restart(new_server());
+    Client *c = new_server();
+    /* A server that answers has its file. */
+    ask(c, "use a", "USING a");
+    assert(file_size("binlog.1") == Filesizedef);
 
+    c = restart(c);
     ask(c, "put 0 0 0 0\r\n", "INSERTED @1");
+    assert(file_size("binlog.2") == Filesizedef);
 }
 
 void cttest_binlog_bury(void)
@@ -63,7 +68,11 @@ void cttest_binlog_bury(void)
 
     ask(c, "put 0 0 100 0\r\n", "INSERTED @1");
     ask(c, "reserve", "RESERVED @1 0\r\n");
-    ask(c, "bury @1 0", "BURIED");
+    ask(c, "bury @1 7", "BURIED");
+
+    c = restart(c);
+    ask(c, "peek-buried", "FOUND @1 0\r\n");
+    EXPECT_STATS(c, "stats-job @1", "state: buried", "pri: 7");
 }
 
 void cttest_binlog_basic(void)
