@@ -18,7 +18,12 @@ mod program;
 #[allow(dead_code, reason = "other test binaries use the rest")]
 #[path = "server/transcript/mod.rs"]
 mod transcript;
+#[path = "binlog/trip.rs"]
+mod trip;
+#[path = "binlog/written.rs"]
+mod written;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -29,40 +34,40 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 
 use beanshard::base::ids::JobId;
+use beanshard::base::time::Nanos;
 use beanshard::wal::check::check;
 use beanshard::wal::directory::{Directory, Lock};
+use beanshard::wal::disk::Disk;
 use beanshard::wal::dump::{Form, dump};
+use beanshard::wal::journal::{Settings, Sync};
 use beanshard::wal::reader::Account;
-use beanshard::wal::record::{Decoded, Record, decode};
+use beanshard::wal::record::{Decoded, Record, WallNanos, decode};
+use beanshard::wal::recover::Recovery;
 use beanshard::wal::segment::{Tail, file_name};
 
 use fixture::{Listen, Server};
-use life::{Life, Shown};
+use life::{Life, Maker, Shown};
 use peer::Peer;
 use program::{ours, run, words};
 
-/// Starts the C server with its binlog in the fixture's folder, if it is there. `fill` may put
-/// files into that folder before.
-fn theirs(fill: impl FnOnce(&Path)) -> Option<Server> {
+/// The words that start the C server with its binlog in the fixture's folder and with `flags`, if
+/// the server is there.
+fn their_words(flags: &[&str]) -> Option<Vec<String>> {
     let oracle = env::var("BEANSHARD_ORACLE").unwrap_or_else(|_| "beanstalkd".into());
     if Command::new(&oracle).arg("-v").output().is_err() {
         program::skip("no beanstalkd in PATH or BEANSHARD_ORACLE");
         return None;
     }
-    let before = tempfile::tempdir().expect("a folder can be made");
-    fill(before.path());
-    let copy = format!(
-        "cp {}/binlog.* . 2>/dev/null; cd /",
-        before.path().display()
-    );
-    let script = format!("cd \"$1\"; {copy}; shift; exec \"$@\"");
-    let head = ["sh", "-c", &script, "sh", "<dir>", &oracle];
-    let flags = ["-b", "<dir>", "-s", "4096", "-f", "0"];
-    let mut server = Server::start(&words(&head, &flags), Listen::Tcp).expect("it starts");
-    // The folder that was copied must outlive the copying.
-    Peer::of(&server).stat("pid");
-    assert!(server.is_running());
-    Some(server)
+    Some(words(&[&*oracle, "-b", "<dir>", "-f", "0"], flags))
+}
+
+/// Starts the C server with its binlog in the fixture's folder, if it is there. `fill` may put
+/// files into that folder before.
+fn theirs(fill: impl FnOnce(&Path)) -> Option<Server> {
+    let words = their_words(&["-s", "4096", "-z", "65537"])?;
+    let dir = tempfile::tempdir().expect("a folder can be made");
+    fill(dir.path());
+    Some(Server::start_in(dir, &words, Listen::Tcp).expect("it starts"))
 }
 
 fn account(dir: &Path) -> Account {
@@ -101,11 +106,11 @@ fn jobs_of_the_c_server_are_read_as_it_last_wrote_them() {
         let Some(mut server) = theirs(|_| ()) else {
             return;
         };
-        let mut life = Life::new(&server, seed);
+        let mut life = Life::new(&server, Maker::Theirs, seed);
         (0..400).for_each(|_| life.step());
         let migrated = Peer::of(&server).stat("binlog-records-migrated");
         copies += migrated.parse::<u64>().expect("a number");
-        let (jobs, bodies) = life.end();
+        life.check();
         let pid = server.pid().as_raw().cast_unsigned();
         let dir = server.dir().to_owned();
         assert_eq!(
@@ -116,16 +121,8 @@ fn jobs_of_the_c_server_are_read_as_it_last_wrote_them() {
 
         let account = account(&dir);
         assert_eq!(Directory::look(&dir).expect("it is there").lock, Lock::Free);
-        assert!(account.is_sound(), "{:?}", account.files);
+        life.check_account(&dir, &account);
         assert!(account.files.len() > 1 && account.deleted > 0);
-        let ids: Vec<u64> = account.jobs.keys().map(|id| id.0).collect();
-        assert_eq!(ids, jobs.keys().copied().collect::<Vec<_>>(), "seed {seed}");
-        for (id, live) in &account.jobs {
-            let shown = Shown::of(live);
-            let history = &jobs[&id.0];
-            assert!(history.contains(&shown), "{id:?} {shown:?} {history:?}");
-            assert_eq!(body_of(&dir, &account, id.0), bodies[&id.0]);
-        }
         let last = account.files.last().expect("there are files");
         assert!(matches!(last.tail, Tail::Zeros | Tail::Clean));
     }
@@ -138,7 +135,7 @@ fn a_restart_of_the_c_server_finds_what_the_account_says() {
     let Some(mut server) = theirs(|_| ()) else {
         return;
     };
-    let mut life = Life::new(&server, 11);
+    let mut life = Life::new(&server, Maker::Theirs, 11);
     (0..400).for_each(|_| life.step());
     server.stop(Signal::SIGTERM).expect("it ends");
     let account = account(server.dir());
@@ -146,7 +143,7 @@ fn a_restart_of_the_c_server_finds_what_the_account_says() {
 
     let mut peer = Peer::of(&server);
     for (id, live) in &account.jobs {
-        let expected = Shown::of(live).after_restart();
+        let expected = Shown::of(live).after_restart(Maker::Theirs);
         assert_eq!(Shown::ask(&mut peer, id.0), expected, "{id:?}");
     }
     let states = ["ready", "reserved", "delayed", "buried"];
@@ -173,12 +170,21 @@ fn files_made_by_hand_are_read_by_both() {
         let Some(server) = theirs(fill) else { return };
         let mut peer = Peer::of(&server);
         for (id, shown) in (3..).zip(hand::jobs()) {
-            let expected = shown.after_restart();
+            let expected = shown.after_restart(Maker::Theirs);
             assert_eq!(Shown::ask(&mut peer, id), expected, "version {version}");
         }
         assert_eq!(peer.ask("peek 3"), "FOUND 3 5");
         assert_eq!(peer.body(5), b"three");
         assert_eq!(peer.ask("peek 1"), "NOT_FOUND");
+    }
+}
+
+#[test]
+fn a_file_that_was_never_written_to_is_sound() {
+    for len in [0, 3, 4, 4096] {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        fs::write(dir.path().join("binlog.1"), vec![0; len]).expect("written");
+        assert_eq!(look(dir.path()), (true, true), "{len}");
     }
 }
 
@@ -205,12 +211,34 @@ fn look(dir: &Path) -> (bool, bool) {
     (checked, text)
 }
 
+/// What a start finds, with the lengths of the bodies.
+fn recovered(dir: &Path) -> BTreeMap<JobId, (Shown, usize)> {
+    let disk = Disk::lock(dir).expect("nobody uses it");
+    let settings = Settings {
+        file_len: 4096,
+        sync: Sync::Never,
+    };
+    let (now, wall) = (Nanos(1 << 40), WallNanos(1 << 60));
+    let mut recovery =
+        Recovery::read(disk, settings, now, wall, &mut |_| ()).expect("it can be read");
+    let mut found = BTreeMap::new();
+    while recovery.jobs_left() > 0 {
+        recovery.restore_next(|one| {
+            let shown = Shown::at_restore(&one);
+            let before = found.insert(one.job.id, (shown, one.body.len()));
+            assert!(before.is_none(), "{:?} comes twice", one.job.id);
+            None
+        });
+    }
+    found
+}
+
 #[test]
 fn mutations_of_real_files_are_told_or_taken_and_bring_nothing_down() {
     let Some(mut server) = theirs(|_| ()) else {
         return;
     };
-    let mut life = Life::new(&server, 5);
+    let mut life = Life::new(&server, Maker::Theirs, 5);
     (0..100).for_each(|_| life.step());
     server.stop(Signal::SIGTERM).expect("it ends");
     let numbers = Directory::look(server.dir()).expect("it is there").numbers;
@@ -250,6 +278,13 @@ fn mutations_of_real_files_are_told_or_taken_and_bring_nothing_down() {
             dumped || !checked,
             "what the dump calls damaged, the check does too"
         );
+        let account = account(dir.path());
+        let expected: BTreeMap<_, _> = account
+            .jobs
+            .iter()
+            .map(|(&id, live)| (id, (Shown::at_start(live), live.job.body_len as usize)))
+            .collect();
+        prop_assert_eq!(recovered(dir.path()), expected);
         Ok(())
     });
     outcome.expect("every file can be looked at");

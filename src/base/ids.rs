@@ -4,6 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
+impl JobId {
+    /// Where ids begin that no server reaches by counting. One that a binlog tells of is damage, or
+    /// somebody's own work; who counts on from it soon has no ids left.
+    pub const UNCOUNTED: JobId = JobId(1 << 63);
+}
+
 /// A job's priority: the smaller the more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pri(pub u32);

@@ -80,6 +80,8 @@ Look at a binlog directory. Nothing is changed or locked.
 
  dump      print every record: file, offset, kind, and the job but for its body
      --json  an object of JSON for each line; times in nanoseconds
+           kinds: full, short (a change of a job whose full record came before),
+           mark (no job: ids below this one have been given)
  check     print what each file holds, and what is wrong with it
  --help    print this, and end
 

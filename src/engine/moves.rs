@@ -28,9 +28,15 @@ impl Engine {
     /// The job is the last of those buried.
     pub(super) fn make_buried(&mut self, job: u32, now: Nanos) {
         self.leave(job);
-        self.last_burial = now.max(Nanos(self.last_burial.0.saturating_add(BURIAL_STEP_NANOS)));
-        self.jobs[job].record.deadline = self.last_burial;
+        self.jobs[job].record.deadline = self.burial_moment(now);
         self.enter(job, JobState::Buried);
+    }
+
+    /// The moment of a burial: this one, or as soon as may be after the latest.
+    pub(super) fn burial_moment(&mut self, moment: Nanos) -> Nanos {
+        let next = Nanos(self.last_burial.0.saturating_add(BURIAL_STEP_NANOS));
+        self.last_burial = moment.max(next);
+        self.last_burial
     }
 
     /// The client holds the job until `deadline`.

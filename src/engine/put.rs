@@ -12,7 +12,7 @@ use crate::engine::{By, Engine};
 impl Engine {
     /// Takes the next id, for a job that the session has begun to send. An id that is taken is
     /// never given to another job, also if no job comes of it (K5). None if the session uses no
-    /// tube of this shard.
+    /// tube of this shard, or there is no id left.
     pub fn take_id(&mut self, session: SessionId) -> Option<JobId> {
         let client = self.clients.find(session)?;
         let tube = self.clients[client].using?;

@@ -23,7 +23,7 @@ impl Engine {
     /// [`Duplicate`]. Nothing has changed then.
     pub fn restore(
         &mut self,
-        job: JobRecord,
+        mut job: JobRecord,
         tube: TubeName<'_>,
         body: Body,
     ) -> Result<JobKey, Duplicate> {
@@ -38,7 +38,7 @@ impl Engine {
             }
         };
         if state == JobState::Buried {
-            self.last_burial = self.last_burial.max(job.deadline);
+            job.deadline = self.burial_moment(job.deadline);
         }
         self.body_bytes += body.len();
         let slot = self.jobs.insert(Job {
@@ -54,8 +54,12 @@ impl Engine {
         Ok(JobKey(slot))
     }
 
-    /// Makes sure that no new job gets an id up to this one.
+    /// Makes sure that no new job gets an id up to this one, unless it is from
+    /// [`JobId::UNCOUNTED`] on.
     pub fn skip_ids(&mut self, highest: JobId) {
+        if highest >= JobId::UNCOUNTED {
+            return;
+        }
         let sequence = match self.ids {
             IdScheme::Plain => highest.0,
             IdScheme::Slotted => highest.0 >> SLOT_BITS,

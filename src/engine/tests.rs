@@ -341,3 +341,14 @@ fn a_server_that_drains_takes_no_jobs() {
     w.reserve('a');
     assert_eq!(w.said(), "a inserted 1, a draining, a reserved 1");
 }
+
+#[test]
+fn ids_that_nobody_can_have_counted_to_are_not_counted_on_from() {
+    let mut w = World::of("a");
+    w.engine.skip_ids(JobId(u64::MAX));
+    w.put('a', 0, 0, 1);
+    w.engine.skip_ids(JobId(JobId::UNCOUNTED.0 - 2));
+    w.put('a', 0, 0, 1);
+    let next = JobId::UNCOUNTED.0 - 1;
+    assert_eq!(w.said(), format!("a inserted 1, a inserted {next}"));
+}

@@ -127,16 +127,25 @@ impl<J: ShardJournal> Shard<J> {
             Op::Kick { count } => u64::from(*count).min(KICKS_WITH_ROOM),
             _ => return,
         };
-        while self.journal.is_tight(count) && self.move_jobs(true) > 0 {
+        // When each job has been moved once, nothing is left that more of it could give.
+        let mut left = self.journal.live_len();
+        while left > 0 && self.journal.is_tight(count) {
+            let moved = self.move_jobs(left, true);
+            if moved == 0 {
+                return;
+            }
+            left = left.saturating_sub(moved);
             self.journal.settle();
         }
     }
 
-    /// Writes jobs anew, as many as the journal wants, so that old files of it can go. Returns how
-    /// many bytes that were.
-    fn move_jobs(&mut self, urgent: bool) -> u64 {
+    /// Writes jobs anew, as many as the journal wants but about `most` bytes, so that old files of
+    /// it can go. Returns how many bytes that were.
+    fn move_jobs(&mut self, most: u64, urgent: bool) -> u64 {
         let mut moved = 0;
-        while let Some(id) = self.journal.next_move(urgent) {
+        while moved < most
+            && let Some(id) = self.journal.next_move(urgent)
+        {
             if let Some(record) = self.engine.record_of(id) {
                 moved += self.journal.move_job(record);
             }
@@ -176,7 +185,7 @@ impl<J: ShardJournal> Shards for Shard<J> {
     }
 
     fn flush(&mut self) -> Ticket {
-        self.move_jobs(false);
+        self.move_jobs(u64::MAX, false);
         self.journal.flush();
         self.journal.confirmed()
     }

@@ -25,7 +25,7 @@ pub fn check(path: &Path, out: &mut impl Write) -> Result<bool, WalError> {
     for file in &account.files {
         print_file(out, file)?;
     }
-    print_whole(out, &account)?;
+    print_whole(out, &account, &directory.ahead)?;
     Ok(account.is_sound())
 }
 
@@ -35,12 +35,18 @@ fn print_file(out: &mut impl Write, file: &FileAccount) -> io::Result<()> {
         Ok(version) => version.number(),
         Err(bad) => return writeln!(out, "{name}: {} bytes; {}", file.len, Ending::from(bad)),
     };
+    if file.is_blank {
+        return writeln!(out, "{name}: {} bytes; never written to", file.len);
+    }
     let records = file.records;
     write!(
         out,
         "{name}: version {version}, {} bytes; {} full, {} changes, {} deletions",
         file.len, records.full, records.changes, records.deletions,
     )?;
+    if records.marks > 0 {
+        write!(out, ", {} marks of the highest id", records.marks)?;
+    }
     if records.orphans > 0 {
         write!(out, " ({} of jobs of older files)", records.orphans)?;
     }
@@ -67,25 +73,32 @@ fn print_file(out: &mut impl Write, file: &FileAccount) -> io::Result<()> {
     Ok(())
 }
 
-fn print_whole(out: &mut impl Write, account: &Account) -> io::Result<()> {
+fn print_whole(out: &mut impl Write, account: &Account, ahead: &[u64]) -> io::Result<()> {
     let sum = |bytes: fn(&FileAccount) -> u64| account.files.iter().map(bytes).sum::<u64>();
     writeln!(
         out,
-        "{} files, {} bytes: {} live, {} dead",
+        "{} files, {} bytes: {} live, {} dead, {} unused",
         account.files.len(),
         sum(|file| file.len),
         sum(|file| file.live_bytes),
         sum(FileAccount::dead_bytes),
+        sum(FileAccount::unused_bytes),
     )?;
+    if !ahead.is_empty() {
+        let bytes: u64 = ahead.iter().sum();
+        let count = ahead.len();
+        writeln!(out, "{count} empty files made for later, {bytes} bytes")?;
+    }
     writeln!(
         out,
-        "{} jobs: {} ready, {} reserved, {} delayed, {} buried; {} were deleted",
+        "{} jobs: {} ready, {} reserved, {} delayed, {} buried; {} were deleted; highest id {}",
         account.jobs.len(),
         account.jobs_in(SavedState::Ready),
         account.jobs_in(SavedState::Reserved),
         account.jobs_in(SavedState::Delayed),
         account.jobs_in(SavedState::Buried),
         account.deleted,
+        account.highest.0,
     )?;
     let torn = account.files.iter().filter(|file| file.tail == Tail::Torn);
     match (account.is_sound(), torn.count()) {

@@ -6,6 +6,8 @@
 //! is, nothing is done; when it is not, what cannot be needed is at least half of it, so that for
 //! each byte that clients write about one more is moved at most.
 
+use std::io;
+
 use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::name::TubeName;
@@ -14,7 +16,7 @@ use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
 use crate::wal::files::{File, SHORT_LEN};
 use crate::wal::journal::{LOG, Wal, full_len};
-use crate::wal::segment::file_name;
+use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
 /// How many times as large as what is needed the directory may be.
@@ -29,9 +31,6 @@ const WORTH_SHARE: u64 = 4;
 /// Bytes of jobs that are moved in one turn, so that clients do not notice. When more than half of
 /// it was appended in the turn, twice that, so that moving keeps up.
 const MOVE_BYTES_MAX: u64 = 256 * 1024;
-
-/// What the name of a file that could not be read to its end gets when it is put aside.
-const DAMAGED_SUFFIX: &str = ".damaged";
 
 impl<S: Storage> Wal<S> {
     /// The oldest file that is needed, and is not the one that is written.
@@ -66,7 +65,8 @@ impl<S: Storage> Wal<S> {
         let all_dead = self.used - self.live - emptied;
         let dead = all_dead - self.files.back().map_or(0, File::dead);
         if urgent {
-            return all_dead >= SHORT_LEN;
+            // One short record can be the mark of the highest id, which would only be written anew.
+            return all_dead >= 2 * SHORT_LEN;
         }
         let is_worth_it = dead > 0 && dead >= self.live / WORTH_SHARE;
         let is_needed = self.is_starved && (!self.has_spare || !self.has_slack());
@@ -167,32 +167,42 @@ impl<S: Storage> Wal<S> {
 
     fn mark_highest(&mut self) {
         if self.make_room_for_copy(SHORT_LEN) {
-            let next = JobId(self.highest.0.saturating_add(1));
+            let next = JobId(self.highest.0 + 1);
             self.write_record(&id_mark(next), None);
             self.on_copied(0);
             self.wants_sync = true;
         }
     }
 
+    /// Gives a damaged file a name that no other file has.
+    fn put_aside(&mut self, name: &str) -> io::Result<()> {
+        let taken = self.storage.names()?;
+        let mut aside = format!("{name}{DAMAGED_SUFFIX}");
+        while taken.iter().any(|one| one.as_os_str() == aside.as_str()) {
+            aside.push_str(DAMAGED_SUFFIX);
+        }
+        log::warn!(target: LOG, "put aside, damaged and not needed any more file={aside}");
+        self.storage.rename(name, &aside)
+    }
+
     fn give_up_oldest(&mut self) -> bool {
         let Some(oldest) = self.files.front() else {
             return false;
         };
+        let (len, used) = (oldest.len, oldest.used());
         let name = file_name(oldest.number);
         let done = if oldest.is_whole {
             self.storage.remove(&name)
         } else {
-            let aside = format!("{name}{DAMAGED_SUFFIX}");
-            log::warn!(target: LOG, "put aside, damaged and not needed any more file={aside}");
-            self.storage.rename(&name, &aside)
+            self.put_aside(&name)
         };
         if let Err(source) = done {
             let step = "remove";
             self.fail(WalError::Use { step, name, source });
             return false;
         }
-        self.len -= oldest.len;
-        self.used -= oldest.used();
+        self.len -= len;
+        self.used -= used;
         self.files.pop_front();
         self.is_names_dirty = true;
         self.is_blocked = false;

@@ -4,6 +4,7 @@
 use crate::base::ids::JobId;
 use crate::base::time::{NANOS_PER_SEC, Nanos, Secs};
 use crate::engine::job::{JobRecord, JobState};
+use crate::wal::files::{NUMBER_MAX, SHORT_LEN};
 use crate::wal::record::{JobImage, SavedState, SpanNanos, WallNanos};
 
 /// How far the wall clock is ahead of the engine's.
@@ -11,14 +12,13 @@ use crate::wal::record::{JobImage, SavedState, SpanNanos, WallNanos};
 pub(super) struct Clocks {
     /// Nanoseconds, now.
     ahead: i64,
-    /// Nanoseconds, when this was made. Moments that only stand for an order use it, because the
-    /// wall clock may be set back.
-    ahead_at_first: i64,
 }
 
 /// What the moment of a burial leaves when divided by [`BURIAL_UNIT`]. The original ignores a
 /// buried job's deadline and never writes one of this form: its clock has microseconds. So it tells
-/// our own records, in which the field keeps the job's place among those buried.
+/// our own records, in which the field keeps the job's place among those buried. That is the moment
+/// by the engine's clock as it is, because the wall clock may be set back; a later run of the
+/// machine, in which the engine's clock begins anew, goes on behind the latest burial it finds.
 const BURIAL_MARK: i64 = 1;
 
 /// Nanoseconds in a microsecond.
@@ -27,10 +27,8 @@ const BURIAL_UNIT: i64 = 1000;
 impl Clocks {
     /// At this moment the wall clock shows `wall`.
     pub(super) fn new(now: Nanos, wall: WallNanos) -> Clocks {
-        let ahead = wall.0.saturating_sub(signed(now.0));
         Clocks {
-            ahead,
-            ahead_at_first: ahead,
+            ahead: wall.0.saturating_sub(signed(now.0)),
         }
     }
 
@@ -53,7 +51,7 @@ impl Clocks {
             JobState::Ready | JobState::Offered { .. } => (SavedState::Ready, WallNanos(0)),
             JobState::Reserved { .. } => (SavedState::Reserved, self.wall(job.deadline)),
             JobState::Delayed => (SavedState::Delayed, self.wall(job.deadline)),
-            JobState::Buried => (SavedState::Buried, self.burial(job.deadline)),
+            JobState::Buried => (SavedState::Buried, burial_mark(job.deadline)),
         };
         JobImage {
             id: job.id,
@@ -97,26 +95,38 @@ impl Clocks {
             state,
         }
     }
-
-    /// The field that keeps the moment of a burial.
-    fn burial(self, moment: Nanos) -> WallNanos {
-        let wall = signed(moment.0).saturating_add(self.ahead_at_first);
-        let unit = wall.div_euclid(BURIAL_UNIT);
-        WallNanos(unit * BURIAL_UNIT + BURIAL_MARK)
-    }
-
-    /// The moment of a burial that [`burial_of`] has found.
-    pub(super) fn burial_moment(self, unit: i64) -> Nanos {
-        self.moment(WallNanos(unit.saturating_mul(BURIAL_UNIT)))
-    }
 }
 
-/// When the job was buried, in microseconds since 1970, if the record tells.
-pub(super) fn burial_of(image: &JobImage) -> Option<i64> {
+/// The field that keeps the moment of a burial.
+fn burial_mark(moment: Nanos) -> WallNanos {
+    let unit = signed(moment.0) / BURIAL_UNIT;
+    WallNanos(unit * BURIAL_UNIT + BURIAL_MARK)
+}
+
+/// When the job was buried, if the record tells.
+pub(super) fn burial_of(image: &JobImage) -> Option<Nanos> {
     let told = image.deadline_at.0;
     let is_told = image.state == SavedState::Buried && told.rem_euclid(BURIAL_UNIT) == BURIAL_MARK;
-    is_told.then(|| told.div_euclid(BURIAL_UNIT))
+    is_told.then(|| Nanos(u64::try_from(told - BURIAL_MARK).unwrap_or(0)))
 }
+
+/// Stands for the moment of a burial that a record does not tell: later than those before it in the
+/// directory, the latest of which was `latest`. It is made of the place of the record, so that it
+/// is the same at every start as long as the record is there, whichever others have gone.
+pub(super) fn burial_at(file: u64, offset: u64, latest: Nanos) -> Nanos {
+    let nth = (offset / SHORT_LEN).min((1 << NTH_BITS) - 1);
+    let unit = (file << NTH_BITS | nth) * BURIAL_UNIT.unsigned_abs();
+    let next = Nanos(latest.0.saturating_add(BURIAL_UNIT.unsigned_abs()));
+    next.max(Nanos(unit))
+}
+
+/// Bits for the place of a record in its file. What is left is enough for every number of a file.
+const NTH_BITS: u32 = 22;
+
+const _: () = assert!(
+    NUMBER_MAX < (i64::MAX / BURIAL_UNIT) as u64 >> NTH_BITS,
+    "every place is a moment"
+);
 
 /// The record that says that no id below `next` may be given again, and nothing else: the end of a
 /// job that never was. The original ignores it. No job's own end looks like it, because no job has
@@ -135,9 +145,16 @@ pub(super) fn id_mark(next: JobId) -> JobImage {
     }
 }
 
-/// The highest id that has been given, as far as this record tells.
+/// Whether it is that record.
+pub(super) fn is_id_mark(image: &JobImage) -> bool {
+    *image == id_mark(image.id)
+}
+
+/// The highest id that has been given, as far as this record tells; 0 if it does not.
 pub(super) fn highest_of(image: &JobImage) -> JobId {
-    if *image == id_mark(image.id) {
+    if image.id >= JobId::UNCOUNTED {
+        JobId(0)
+    } else if is_id_mark(image) {
         JobId(image.id.0 - 1)
     } else {
         image.id
@@ -196,7 +213,7 @@ mod tests {
 
     // Q21
     #[test]
-    fn burials_keep_their_order_when_the_wall_clock_is_set_back() {
+    fn burials_keep_their_order_whatever_the_wall_clock_shows() {
         let mut clocks = Clocks::new(NOW, WALL);
         let first = clocks.image(&job(JobState::Buried), 5);
         clocks.set(Nanos(NOW.0 + 1000), WallNanos(WALL.0 - 3_600_000_000_000));
@@ -206,7 +223,8 @@ mod tests {
         };
         let second = clocks.image(&second, 5);
         let (first, second) = (burial_of(&first).unwrap(), burial_of(&second).unwrap());
-        assert_eq!(second - first, 1);
+        assert_eq!(second.0 - first.0, 1000);
+        assert_eq!(first, job(JobState::Buried).deadline);
         // A deadline of the original's is none of these.
         let theirs = JobImage {
             state: SavedState::Buried,
@@ -216,6 +234,20 @@ mod tests {
         assert_eq!(burial_of(&theirs), None);
     }
 
+    // Q21
+    #[test]
+    fn burials_of_the_original_stand_in_the_order_of_their_records() {
+        let first = burial_at(1, 4, Nanos(0));
+        let second = burial_at(1, 88, first);
+        let third = burial_at(2, 4, second);
+        assert!(first < second && second < third);
+        // Whichever others are gone.
+        assert_eq!(burial_at(2, 4, Nanos(0)), third);
+        assert!(burial_at(2, 4, NOW) > NOW);
+        let far = burial_at(NUMBER_MAX, u64::MAX, Nanos(0));
+        assert_eq!(burial_mark(far).0, far.0.cast_signed() + 1);
+    }
+
     // Q20
     #[test]
     fn a_mark_is_told_from_the_end_of_a_job() {
@@ -223,5 +255,11 @@ mod tests {
         assert_eq!(highest_of(&id_mark(JobId(8))), JobId(7));
         let end = clocks.deletion(&job(JobState::Ready), 0);
         assert_eq!(highest_of(&end), JobId(7));
+        let last = JobImage {
+            id: JobId(u64::MAX),
+            ..end
+        };
+        // Nobody counts on from such an id.
+        assert_eq!(highest_of(&last), JobId(0));
     }
 }

@@ -18,6 +18,10 @@ pub struct Directory {
     /// Names that begin like those of files of the binlog and are none, or are no plain files.
     /// Sorted.
     pub odd: Vec<OsString>,
+    /// Names of files that were put aside because they are damaged. Sorted.
+    pub put_aside: Vec<OsString>,
+    /// Lengths, in bytes, of files that are empty and were made for later.
+    pub ahead: Vec<u64>,
     /// The process that has the directory locked, as far as could be seen.
     pub lock: Lock,
 }
@@ -50,6 +54,8 @@ impl Directory {
             path: path.to_owned(),
             numbers: Vec::new(),
             odd: Vec::new(),
+            put_aside: Vec::new(),
+            ahead: Vec::new(),
             lock: lock(&path.join(LOCK)).map_err(failed("ask for the lock"))?,
         };
         for entry in fs::read_dir(path).map_err(failed("list"))? {
@@ -58,11 +64,15 @@ impl Directory {
             match FileName::of(&name) {
                 FileName::Segment(number) if is_file(&entry.path()) => found.numbers.push(number),
                 FileName::Segment(_) | FileName::Odd => found.odd.push(name),
+                FileName::PutAside => found.put_aside.push(name),
+                // It may have gone meanwhile.
+                FileName::Ahead => found.ahead.extend(entry.metadata().map(|data| data.len())),
                 FileName::Other => {}
             }
         }
         found.numbers.sort_unstable();
         found.odd.sort_unstable();
+        found.put_aside.sort_unstable();
         Ok(found)
     }
 
@@ -109,13 +119,15 @@ impl Directory {
             )),
             Lock::Unknown => Some(format!("{path}: whether it is in use cannot be seen")),
         };
-        let odd = self.odd.iter().map(|name| {
-            let name = name.to_string_lossy();
-            format!(
-                "{}: not a file of the binlog, not read",
-                name.escape_debug()
-            )
-        });
+        let unread = |names: &[OsString], why: &str| {
+            let note = |name: &OsString| {
+                let name = name.to_string_lossy();
+                format!("{}: {why}, not read", name.escape_debug())
+            };
+            names.iter().map(note).collect::<Vec<_>>()
+        };
+        let odd = unread(&self.odd, "not a file of the binlog");
+        let put_aside = unread(&self.put_aside, "put aside because it is damaged");
         let gaps = self.gaps().map(|(first, last)| {
             let (first, last) = (file_name(first), file_name(last));
             if first == last {
@@ -124,7 +136,11 @@ impl Directory {
                 format!("{first} to {last}: missing")
             }
         });
-        lock.into_iter().chain(odd).chain(gaps).collect()
+        lock.into_iter()
+            .chain(odd)
+            .chain(put_aside)
+            .chain(gaps)
+            .collect()
     }
 
     fn path_of(&self, number: u64) -> PathBuf {
@@ -167,15 +183,20 @@ mod tests {
         for name in ["binlog.10", "binlog.9", "binlog.6", "binlog.007", "other"] {
             fs::write(dir.path().join(name), b"").unwrap();
         }
+        for name in ["binlog.5.damaged", "ahead.2", "spare", "ahead.x"] {
+            fs::write(dir.path().join(name), b"12").unwrap();
+        }
         fs::create_dir(dir.path().join("binlog.11")).unwrap();
         let found = Directory::look(dir.path()).unwrap();
         assert_eq!(found.numbers, [6, 9, 10]);
+        assert_eq!(found.ahead, [2, 2]);
         assert_eq!(found.lock, Lock::Free);
         assert_eq!(
             found.notes(),
             [
                 "binlog.007: not a file of the binlog, not read",
                 "binlog.11: not a file of the binlog, not read",
+                "binlog.5.damaged: put aside because it is damaged, not read",
                 "binlog.7 to binlog.8: missing",
             ]
         );

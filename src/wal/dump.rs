@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::base::time::NANOS_PER_SEC;
+use crate::wal::convert::is_id_mark;
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::json::Quoted;
@@ -47,8 +48,9 @@ pub fn dump(
         let mut segment = match Segment::open(file).map_err(failed)? {
             Ok(segment) => segment,
             Err(header) => {
-                is_sound = false;
-                print_end(out, form, &name, 0, &header.into())?;
+                let end = Ending::from(header);
+                is_sound &= !matches!(end, Ending::Damaged { .. });
+                print_end(out, form, &name, 0, &end)?;
                 continue;
             }
         };
@@ -86,6 +88,8 @@ fn print_record(
 fn kind(record: &Record<'_>) -> &'static str {
     if record.content.is_some() {
         "full"
+    } else if is_id_mark(&record.job) {
+        "mark"
     } else {
         "short"
     }
@@ -109,6 +113,9 @@ fn print_text(
         state,
     } = record.job;
     write!(out, "{name} {offset} {} id={}", kind(record), id.0)?;
+    if is_id_mark(&record.job) {
+        return writeln!(out);
+    }
     if let Some(content) = &record.content {
         write!(out, " tube={}", Ascii(content.tube.as_bytes()))?;
     }

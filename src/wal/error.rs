@@ -38,7 +38,7 @@ pub enum WalError {
         /// What the system said.
         source: io::Error,
     },
-    /// The highest number of a file that the original can read is taken.
+    /// The highest number that a file may have is taken.
     #[error("binlog: file numbers are used up at {highest}")]
     Numbers {
         /// It.

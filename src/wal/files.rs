@@ -10,6 +10,10 @@ pub(super) const SHORT_LEN: u64 = 84;
 /// Bytes of a file's header.
 pub(super) const HEAD_LEN: u64 = HEADER_LEN as u64;
 
+/// The highest number of a file. The original has an `int` for it; one is left for it to go on
+/// with.
+pub(super) const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
+
 /// One file. The last one is being written, the others are sealed.
 pub(super) struct File<F> {
     /// The number in its name.
@@ -94,9 +98,9 @@ impl<F> File<F> {
 /// Where a job's full record is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Home {
-    /// Number of the file; 0 for none.
+    /// Number of the file.
     pub(super) number: u32,
-    /// Bytes of the record.
+    /// Bytes of the record; 0 if there is none.
     pub(super) len: u32,
 }
 

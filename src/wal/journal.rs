@@ -1,7 +1,6 @@
 //! The binlog as a journal: records of a turn are gathered and go out in one write, syncs run in
 //! the background, and what has been confirmed is told by tickets. How room is kept for what must
-//! not fail is in [`room`](crate::wal::room), how old files are given up in
-//! [`compact`](crate::wal::compact).
+//! not fail is in `room`, how old files are given up in `compact`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -81,6 +80,10 @@ pub struct Wal<S: Storage> {
     pub(super) has_spare: bool,
     /// The disk had no room for a file when this was last tried.
     pub(super) is_starved: bool,
+    /// The log says so, and when that was last said: on a full disk room comes and goes all the
+    /// time.
+    pub(super) has_told_starved: bool,
+    pub(super) told_starved_at: Option<Nanos>,
     /// When to try something again that found the disk full.
     pub(super) retry_at: Option<Nanos>,
     /// Moving jobs has to wait for a sync.
@@ -120,6 +123,9 @@ pub struct Wal<S: Storage> {
 /// Nanoseconds between two attempts at something that found the disk full.
 pub(super) const RETRY_NANOS: u64 = NANOS_PER_SEC / 5;
 
+/// Nanoseconds between two lines that say that the disk is full.
+pub(super) const TELL_NANOS: u64 = 10 * NANOS_PER_SEC;
+
 /// The target of log lines.
 pub(super) const LOG: &str = "binlog";
 
@@ -141,6 +147,8 @@ impl<S: Storage> Wal<S> {
             last_ahead: 0,
             has_spare: false,
             is_starved: false,
+            has_told_starved: false,
+            told_starved_at: None,
             retry_at: None,
             is_blocked: false,
             highest: JobId(0),
@@ -177,11 +185,6 @@ impl<S: Storage> Wal<S> {
     pub fn directory_len(&self) -> u64 {
         let empty = self.ahead.len() as u64 + u64::from(self.has_spare);
         self.len + empty * self.capacity()
-    }
-
-    /// Bytes of the latest full records of all jobs that are there.
-    pub fn live_len(&self) -> u64 {
-        self.live
     }
 
     /// Writes a record, for which there is room, at the end of the current file. Returns its
@@ -242,7 +245,9 @@ impl<S: Storage> Wal<S> {
         let Some(home) = self.homes.get_mut(key.0 as usize).map(std::mem::take) else {
             return;
         };
-        if let Some(at) = self.index_of(home.number.into()) {
+        if home.len > 0
+            && let Some(at) = self.index_of(home.number.into())
+        {
             self.files[at].live -= u64::from(home.len);
             self.live -= u64::from(home.len);
             self.jobs -= 1;
@@ -523,6 +528,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
 
     fn take_failure(&mut self) -> Option<WalError> {
         self.failure.take()
+    }
+
+    fn live_len(&self) -> u64 {
+        self.live
     }
 
     fn is_tight(&self, count: u64) -> bool {

@@ -10,13 +10,14 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::base::ids::JobId;
 use crate::base::name::TubeNameBuf;
+use crate::wal::convert::{highest_of, is_id_mark};
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::record::{Content, JobImage, Record, SavedState, Version};
 use crate::wal::segment::{BadHeader, Found, HEADER_LEN, Segment, Tail};
 
 /// What a directory holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Account {
     /// Its files, in order.
     pub files: Vec<FileAccount>,
@@ -24,6 +25,8 @@ pub struct Account {
     pub jobs: BTreeMap<JobId, LiveJob>,
     /// Jobs that came and went within what was read.
     pub deleted: u64,
+    /// The highest id of which a record tells that it was given; 0 for none.
+    pub highest: JobId,
 }
 
 /// A job that is there.
@@ -56,6 +59,8 @@ pub struct FileAccount {
     pub len: u64,
     /// The layout of its records, or why they cannot be read.
     pub version: Result<Version, BadHeader>,
+    /// Whether it was made and never written to.
+    pub is_blank: bool,
     /// How many records of which kind it has.
     pub records: RecordCounts,
     /// Bytes of whole records.
@@ -77,7 +82,9 @@ pub struct RecordCounts {
     pub changes: u64,
     /// Deletions.
     pub deletions: u64,
-    /// Short records of either kind of jobs without a full record before: that was in a file that
+    /// Short records that only say how far ids have been given.
+    pub marks: u64,
+    /// Changes and deletions of jobs without a full record before: that was in a file that
     /// has been removed since, with the job.
     pub orphans: u64,
 }
@@ -116,7 +123,12 @@ impl Account {
     /// # Errors
     /// [`WalError::Read`]. What is wrong inside of files is in the account.
     pub fn read(directory: &Directory) -> Result<Account, WalError> {
-        let mut account = Account::default();
+        let mut account = Account {
+            files: Vec::new(),
+            jobs: BTreeMap::new(),
+            deleted: 0,
+            highest: JobId(0),
+        };
         for &number in &directory.numbers {
             let Some(file) = directory.open(number)? else {
                 continue;
@@ -125,7 +137,9 @@ impl Account {
             let len = file.metadata().map_err(failed)?.len();
             let segment = Segment::open(file).map_err(failed)?;
             let version = segment.as_ref().map(Segment::version).map_err(|bad| *bad);
-            account.files.push(FileAccount::new(number, len, version));
+            let mut file = FileAccount::new(number, len, version);
+            file.is_blank = segment.as_ref().is_ok_and(Segment::is_blank);
+            account.files.push(file);
             let Ok(mut segment) = segment else { continue };
             account.read_records(&mut segment).map_err(failed)?;
         }
@@ -156,8 +170,10 @@ impl Account {
 
     fn enter(&mut self, offset: u64, len: u64, record: &Record<'_>) {
         self.file().record_bytes += len;
+        self.highest = self.highest.max(highest_of(&record.job));
         match (&record.content, record.job.state) {
             (Some(content), _) => self.enter_full(offset, len, &record.job, content),
+            (None, _) if is_id_mark(&record.job) => self.file().records.marks += 1,
             (None, SavedState::Deleted) => self.enter_deletion(record.job.id),
             (None, _) => self.enter_change(offset, len, &record.job),
         }
@@ -276,6 +292,7 @@ impl FileAccount {
             number,
             len,
             version,
+            is_blank: false,
             records: RecordCounts::default(),
             record_bytes: 0,
             live_bytes: 0,
@@ -294,9 +311,19 @@ impl FileAccount {
     /// grown since its length was taken.
     #[must_use]
     pub fn rest_bytes(&self) -> u64 {
+        let header = if self.is_blank { 0 } else { HEADER_LEN as u64 };
         self.len
-            .saturating_sub(HEADER_LEN as u64)
+            .saturating_sub(header)
             .saturating_sub(self.record_bytes)
+    }
+
+    /// Bytes that were set aside for it and not used.
+    #[must_use]
+    pub fn unused_bytes(&self) -> u64 {
+        match self.tail {
+            Tail::Zeros => self.rest_bytes(),
+            Tail::Clean | Tail::Torn | Tail::Damaged { .. } => 0,
+        }
     }
 
     /// Whether nothing in it is damaged.

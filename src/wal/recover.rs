@@ -16,13 +16,12 @@ use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
 use crate::engine::job::{JobKey, JobRecord, JobState};
-use crate::wal::convert::{burial_of, highest_of};
+use crate::wal::convert::{burial_at, burial_of, highest_of};
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN};
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX};
 use crate::wal::journal::{LOG, Settings, Wal};
 use crate::wal::record::{Content, JobImage, Record, SavedState, WallNanos};
-use crate::wal::room::{AHEAD_PREFIX, NUMBER_MAX, SPARE};
-use crate::wal::segment::{BadHeader, FileName, Found, Segment, Tail, file_name};
+use crate::wal::segment::{FileName, Found, Segment, Tail, file_name};
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::storage::Storage;
 
@@ -33,6 +32,8 @@ pub struct Recovery<S: Storage> {
     tubes: Tubes,
     /// Slots in `found`, in the order in which the jobs are to be restored.
     order: VecDeque<u32>,
+    /// The number of the file that is written next, if no file is left.
+    next_file: u64,
 }
 
 /// How far a start has come.
@@ -64,15 +65,8 @@ struct FoundJob {
     /// Index of the file with the full record, and the bytes of that.
     home: usize,
     len: u64,
-    burial: Burial,
-}
-
-/// Where a job stands among those buried: when that was, in microseconds, as far as records tell;
-/// and for the original's records, which do not tell, their order behind the latest that does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Burial {
-    unit: i64,
-    order: u64,
+    /// When it was buried, or a moment that stands for that; 0 if it is not.
+    burial: Nanos,
 }
 
 /// Names of tubes, each once.
@@ -106,9 +100,19 @@ struct Reader {
     tubes: Tubes,
     progress: Progress,
     highest: JobId,
-    /// The latest burial of which a record tells when it was.
-    latest_burial: i64,
+    latest_burial: Nanos,
     latest_tube: u32,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the file.
+    at: usize,
+    /// Number of the file.
+    number: u64,
+    /// Bytes from its start.
+    offset: u64,
 }
 
 /// Records between two reports of progress.
@@ -130,18 +134,20 @@ impl<S: Storage> Recovery<S> {
     ) -> Result<Recovery<S>, WalError> {
         let mut wal = Wal::new(storage, settings, now, wall);
         let numbers = wal.look()?;
+        let next_file = numbers.last().map_or(1, |highest| highest + 1);
         let mut reader = Reader {
             found: Slab::default(),
             by_id: FxHashMap::default(),
             tubes: Tubes::default(),
             progress: Progress::default(),
             highest: JobId(0),
-            latest_burial: i64::MIN,
+            latest_burial: Nanos(0),
             latest_tube: 0,
         };
         for number in numbers {
             wal.read_file(number, &mut reader, report)?;
         }
+        wal.drop_unused()?;
         report(reader.progress);
         wal.highest = reader.highest;
         let order = reader.order();
@@ -150,6 +156,7 @@ impl<S: Storage> Recovery<S> {
             found: reader.found,
             tubes: reader.tubes,
             order,
+            next_file,
         })
     }
 
@@ -175,7 +182,7 @@ impl<S: Storage> Recovery<S> {
         let found = self.found.remove(slot);
         let mut job = self.wal.clocks.job(&found.image);
         if job.state == JobState::Buried {
-            job.deadline = self.wal.clocks.burial_moment(found.burial.unit);
+            job.deadline = found.burial;
         }
         let (id, home, len) = (job.id, found.home, found.len);
         let tube = self.tubes.names[found.tube as usize].as_name();
@@ -191,7 +198,10 @@ impl<S: Storage> Recovery<S> {
     /// # Errors
     /// [`WalError::Use`] if no file can be made.
     pub fn finish(mut self) -> Result<Wal<S>, WalError> {
-        self.wal.start_file()?;
+        // Without a gap, of which the original would complain.
+        let last = self.wal.files.back();
+        let number = last.map_or(self.next_file, |file| file.number + 1);
+        self.wal.start_file(number)?;
         self.wal.stock_up();
         self.wal.flush();
         match self.wal.take_failure() {
@@ -202,32 +212,32 @@ impl<S: Storage> Recovery<S> {
 }
 
 impl Reader {
-    fn take(&mut self, at: usize, len: u64, record: &Record<'_>) {
+    fn take(&mut self, place: Place, len: u64, record: &Record<'_>) {
         self.progress.records += 1;
         self.progress.bytes += len;
         self.highest = self.highest.max(highest_of(&record.job));
         match (&record.content, record.job.state) {
-            (Some(content), _) => self.take_full(at, len, &record.job, content),
+            (Some(content), _) => self.take_full(place, len, &record.job, content),
             (None, SavedState::Deleted) => {
                 if let Some(slot) = self.by_id.remove(&record.job.id) {
                     self.found.remove(slot);
                 }
             }
-            (None, _) => self.take_change(&record.job),
+            (None, _) => self.take_change(place, &record.job),
         }
     }
 
-    fn take_full(&mut self, at: usize, len: u64, image: &JobImage, content: &Content<'_>) {
+    fn take_full(&mut self, place: Place, len: u64, image: &JobImage, content: &Content<'_>) {
         let tube = self.tubes.number(content.tube, self.latest_tube);
         self.latest_tube = tube;
         let known = self.by_id.get(&image.id).copied();
         let before = known.map(|slot| self.found.remove(slot));
-        let burial = self.burial(image, before.map(|job| (job.image, job.burial)));
+        let burial = self.burial(place, image, before.map(|job| (job.image, job.burial)));
         let slot = self.found.insert(FoundJob {
             image: *image,
             tube,
             body: Body::copy_of(content.body),
-            home: at,
+            home: place.at,
             len,
             burial,
         });
@@ -235,12 +245,12 @@ impl Reader {
     }
 
     /// One of a job whose full record is not there any more is of no interest.
-    fn take_change(&mut self, image: &JobImage) {
+    fn take_change(&mut self, place: Place, image: &JobImage) {
         let Some(&slot) = self.by_id.get(&image.id) else {
             return;
         };
         let before = (self.found[slot].image, self.found[slot].burial);
-        let burial = self.burial(image, Some(before));
+        let burial = self.burial(place, image, Some(before));
         let job = &mut self.found[slot];
         job.image = JobImage {
             body_len: job.image.body_len,
@@ -249,35 +259,48 @@ impl Reader {
         job.burial = burial;
     }
 
-    fn burial(&mut self, image: &JobImage, before: Option<(JobImage, Burial)>) -> Burial {
+    fn burial(
+        &mut self,
+        place: Place,
+        image: &JobImage,
+        before: Option<(JobImage, Nanos)>,
+    ) -> Nanos {
         if image.state != SavedState::Buried {
-            return Burial::default();
+            return Nanos(0);
         }
-        if let Some(unit) = burial_of(image) {
-            self.latest_burial = self.latest_burial.max(unit);
-            return Burial { unit, order: 0 };
-        }
-        // A copy of the job as it was is no burial.
+        // A copy of the job as it was is no burial, though the original may have counted one at a
+        // start. It changes the deadline when a job is reserved, as it has to be to be buried.
         if let Some((older, burial)) = before
             && older.state == SavedState::Buried
-            && older.counts.buries == image.counts.buries
+            && older.deadline_at == image.deadline_at
         {
             return burial;
         }
-        Burial {
-            unit: self.latest_burial,
-            order: self.progress.records,
-        }
+        let burial = burial_of(image)
+            .unwrap_or_else(|| burial_at(place.number, place.offset, self.latest_burial));
+        self.latest_burial = self.latest_burial.max(burial);
+        burial
     }
 
+    /// The jobs are looked at once and in the order in which they lie in memory, which is mostly
+    /// that of their ids: to sort is then little more than to see that.
     fn order(&self) -> VecDeque<u32> {
-        let mut order: Vec<u32> = self.by_id.values().copied().collect();
-        order.sort_unstable_by_key(|&slot| {
-            let job = &self.found[slot];
-            let is_buried = job.image.state == SavedState::Buried;
-            (is_buried, job.burial, job.image.id)
-        });
-        order.into()
+        let (mut others, mut buried) = (Vec::new(), Vec::new());
+        for (slot, job) in self.found.iter() {
+            match job.image.state {
+                SavedState::Buried => buried.push((job.burial, job.image.id, slot)),
+                SavedState::Ready
+                | SavedState::Reserved
+                | SavedState::Delayed
+                | SavedState::Deleted => others.push((job.image.id, slot)),
+            }
+        }
+        others.sort_unstable();
+        buried.sort_unstable();
+        let others = others.into_iter().map(|(_, slot)| slot);
+        others
+            .chain(buried.into_iter().map(|(.., slot)| slot))
+            .collect()
     }
 }
 
@@ -294,11 +317,16 @@ impl<S: Storage> Wal<S> {
         for name in names {
             match FileName::of(&name) {
                 FileName::Segment(number) => numbers.push(number),
+                FileName::Ahead => self.remove(&name)?,
+                FileName::PutAside => {
+                    let name = name.display();
+                    log::warn!(target: LOG, "put aside as damaged, not read file={name}");
+                }
                 FileName::Odd => {
                     let name = name.display();
                     log::warn!(target: LOG, "not a file of the binlog, not read file={name}");
                 }
-                FileName::Other => self.tidy(&name)?,
+                FileName::Other => {}
             }
         }
         numbers.sort_unstable();
@@ -309,18 +337,10 @@ impl<S: Storage> Wal<S> {
         Ok(numbers)
     }
 
-    fn tidy(&mut self, name: &OsStr) -> Result<(), WalError> {
-        let Some(name) = name.to_str() else {
-            return Ok(());
-        };
-        let is_ahead = name.strip_prefix(AHEAD_PREFIX).is_some_and(|digits| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        if !is_ahead && name != SPARE {
-            return Ok(());
-        }
-        let removed = self.storage.remove(name);
-        removed.map_err(|source| used("remove", name.to_owned(), source))
+    fn remove(&mut self, name: &OsStr) -> Result<(), WalError> {
+        let name = name.display().to_string();
+        let removed = self.storage.remove(&name);
+        removed.map_err(|source| used("remove", name, source))
     }
 
     /// Reads one file to its end, or as far as it can be.
@@ -342,22 +362,25 @@ impl<S: Storage> Wal<S> {
         let before = reader.highest;
         reader.highest = JobId(0);
         match Segment::open(source).map_err(failed("read"))? {
-            // It was made and never written to.
-            Err(BadHeader::Short(0)) => {}
             Err(header) => {
                 log::error!(target: LOG, "{name}: damaged at 0: {header}; nothing of it is read");
                 file.is_whole = false;
             }
             Ok(mut segment) => loop {
                 match segment.read_next().map_err(failed("read"))? {
-                    Found::Record { len, record, .. } => {
-                        reader.take(at, len, &record);
+                    Found::Record {
+                        offset,
+                        len,
+                        record,
+                    } => {
+                        let place = Place { at, number, offset };
+                        reader.take(place, len, &record);
                         if reader.progress.records.is_multiple_of(REPORT_RECORDS) {
                             report(reader.progress);
                         }
                     }
                     Found::End { offset, tail } => {
-                        file.end = offset;
+                        file.end = offset.max(HEAD_LEN);
                         self.end_file(&mut file, tail)?;
                         break;
                     }
@@ -369,6 +392,22 @@ impl<S: Storage> Wal<S> {
         self.len += file.len;
         self.used += file.used();
         self.files.push_back(file);
+        Ok(())
+    }
+
+    /// Removes the files at the end that have no record: each start makes one, and nothing may ever
+    /// come into it. One before others stays, because the original would complain of its number.
+    fn drop_unused(&mut self) -> Result<(), WalError> {
+        while let Some(last) = self.files.back()
+            && last.is_whole
+            && last.used() == 0
+        {
+            let name = file_name(last.number);
+            self.len -= last.len;
+            self.files.pop_back();
+            let removed = self.storage.remove(&name);
+            removed.map_err(|source| used("remove", name, source))?;
+        }
         Ok(())
     }
 
@@ -402,8 +441,7 @@ impl<S: Storage> Wal<S> {
     }
 
     /// Makes the file that is written next.
-    fn start_file(&mut self) -> Result<(), WalError> {
-        let number = self.files.back().map_or(1, |file| file.number + 1);
+    fn start_file(&mut self, number: u64) -> Result<(), WalError> {
         let name = file_name(number);
         let capacity = self.capacity();
         loop {

@@ -9,19 +9,10 @@
 use crate::base::time::Nanos;
 use crate::engine::host::NoRoom;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN, SHORT_LEN, units};
-use crate::wal::journal::{LOG, RETRY_NANOS, Sync, Wal};
-use crate::wal::segment::file_name;
+use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN, units};
+use crate::wal::journal::{LOG, RETRY_NANOS, Sync, TELL_NANOS, Wal};
+use crate::wal::segment::{AHEAD_PREFIX, SPARE, file_name};
 use crate::wal::storage::Storage;
-
-/// The name of the spare.
-pub(super) const SPARE: &str = "spare";
-
-/// The highest number of a file that the original can read, which has an `int` for it.
-pub(super) const NUMBER_MAX: u64 = i32::MAX as u64;
-
-/// How the names of files begin that are made ahead.
-pub(super) const AHEAD_PREFIX: &str = "ahead.";
 
 /// Which part of a file's room puts leave to updates.
 const SLACK_SHARE: u64 = 16;
@@ -167,7 +158,9 @@ impl<S: Storage> Wal<S> {
     fn advance(&mut self, capacity: u64) -> Result<(), NoRoom> {
         let number = self.files.back().map_or(1, |file| file.number + 1);
         if number > NUMBER_MAX {
-            self.fail(WalError::Numbers { highest: number });
+            self.fail(WalError::Numbers {
+                highest: NUMBER_MAX,
+            });
             return Err(NoRoom);
         }
         let name = file_name(number);
@@ -240,7 +233,7 @@ impl<S: Storage> Wal<S> {
             Ok(file) => {
                 drop(file);
                 self.storage.tend();
-                if self.is_starved {
+                if std::mem::take(&mut self.has_told_starved) {
                     log::info!(target: LOG, "there is room again");
                 }
                 self.is_starved = false;
@@ -253,11 +246,16 @@ impl<S: Storage> Wal<S> {
 
     /// Takes note that the disk has no room for a file.
     fn starve(&mut self, name: &str, error: &std::io::Error) -> NoRoom {
-        if !self.is_starved {
+        let was_told = self
+            .told_starved_at
+            .is_some_and(|at| self.now.since(at) < TELL_NANOS);
+        if !self.has_told_starved && !was_told {
             log::warn!(
                 target: LOG,
                 "cannot make a file, new jobs are refused file={name} error={error}"
             );
+            self.has_told_starved = true;
+            self.told_starved_at = Some(self.now);
         }
         self.is_starved = true;
         self.retry_at = Some(Nanos(self.now.0 + RETRY_NANOS));

@@ -21,6 +21,10 @@ const READ_LEN: usize = 256 * 1024;
 pub enum FileName {
     /// The file with this number.
     Segment(u64),
+    /// A file that was made for later and is empty; of no use to another start.
+    Ahead,
+    /// A file that is damaged, and was not needed any more when it was put aside.
+    PutAside,
     /// Begins as the name of a file of the binlog and does not end as one. The original takes some
     /// of these (`binlog.007`, `binlog.+3`) for numbers and then does not find the file.
     Odd,
@@ -32,17 +36,29 @@ impl FileName {
     /// What `name` is. Numbers are plain decimal, without sign, blank or leading zeros.
     #[must_use]
     pub fn of(name: &OsStr) -> FileName {
-        let Some(digits) = name.as_bytes().strip_prefix(PREFIX.as_bytes()) else {
+        let name = name.as_bytes();
+        let is_ahead = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let ahead = name.strip_prefix(AHEAD_PREFIX.as_bytes());
+        if name == SPARE.as_bytes() || ahead.is_some_and(is_ahead) {
+            return FileName::Ahead;
+        }
+        let Some(digits) = name.strip_prefix(PREFIX.as_bytes()) else {
             return FileName::Other;
         };
-        let is_plain = digits.iter().all(u8::is_ascii_digit)
-            && (digits.len() == 1 || !digits.starts_with(b"0"));
-        let number = str::from_utf8(digits).ok().filter(|_| is_plain);
-        match number.and_then(|digits| digits.parse().ok()) {
-            Some(number) => FileName::Segment(number),
-            None => FileName::Odd,
+        let damaged = digits.strip_suffix(DAMAGED_SUFFIX.as_bytes());
+        match (number(digits), damaged.and_then(number)) {
+            (Some(number), _) => FileName::Segment(number),
+            (None, Some(_)) => FileName::PutAside,
+            (None, None) => FileName::Odd,
         }
     }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_plain =
+        digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || !digits.starts_with(b"0"));
+    let digits = str::from_utf8(digits).ok().filter(|_| is_plain);
+    digits.and_then(|digits| digits.parse().ok())
 }
 
 /// The name of the file with this number.
@@ -88,7 +104,7 @@ pub enum Found<'a> {
 pub enum Tail {
     /// With a whole record.
     Clean,
-    /// With zeros, or with nothing but a header and zeros. Space that was never used.
+    /// With zeros, or with nothing else. Space that was never used.
     Zeros,
     /// In the middle of a record: it was being written.
     Torn,
@@ -113,34 +129,56 @@ pub struct Segment<R> {
     offset: u64,
     /// Whether the source has nothing more.
     is_read: bool,
+    /// How the file ends, if it was made and never written to.
+    blank: Option<Tail>,
 }
 
 impl<R: Read> Segment<R> {
-    /// Reads the header of `source`, and is ready for records if it tells a known version.
+    /// Reads the header of `source`, and is ready for records if it tells a known version. A file
+    /// that is empty or nothing but zeros has none: the process that made it had not written to it.
     ///
     /// # Errors
     /// What reading reports. Interrupted and short reads are gone on with.
     pub fn open(mut source: R) -> io::Result<Result<Segment<R>, BadHeader>> {
-        let mut bytes = Vec::new();
+        let mut header = Vec::new();
         source
             .by_ref()
             .take(HEADER_LEN as u64)
-            .read_to_end(&mut bytes)?;
-        let Some((number, _)) = bytes.split_first_chunk() else {
-            return Ok(Err(BadHeader::Short(bytes.len())));
+            .read_to_end(&mut header)?;
+        let mut segment = Segment {
+            source,
+            version: Version::V7,
+            window: Vec::new(),
+            start: 0,
+            offset: header.len() as u64,
+            is_read: header.len() < HEADER_LEN,
+            blank: None,
+        };
+        if first_data(&header).is_none() && segment.data_from(0)?.is_none() {
+            let tail = if header.is_empty() {
+                Tail::Clean
+            } else {
+                Tail::Zeros
+            };
+            segment.blank = Some(tail);
+            return Ok(Ok(segment));
+        }
+        let Some((number, _)) = header.split_first_chunk() else {
+            return Ok(Err(BadHeader::Short(header.len())));
         };
         let number = i32::from_le_bytes(*number);
         let Some(version) = Version::of(number) else {
             return Ok(Err(BadHeader::Unknown(number)));
         };
-        Ok(Ok(Segment {
-            source,
-            version,
-            window: Vec::new(),
-            start: 0,
-            offset: HEADER_LEN as u64,
-            is_read: false,
-        }))
+        segment.version = version;
+        Ok(Ok(segment))
+    }
+
+    /// Whether the file was made and never written to: it has no header, and its version is the one
+    /// that would have been written.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.blank.is_some()
     }
 
     /// The layout of its records.
@@ -154,6 +192,10 @@ impl<R: Read> Segment<R> {
     /// # Errors
     /// What reading reports.
     pub fn read_next(&mut self) -> io::Result<Found<'_>> {
+        if let Some(tail) = self.blank {
+            let offset = self.offset;
+            return Ok(Found::End { offset, tail });
+        }
         let layout = loop {
             match measure(self.version, &self.window[self.start..]) {
                 Ok(layout) => break layout,
@@ -232,6 +274,15 @@ impl<R: Read> Segment<R> {
 }
 
 const PREFIX: &str = "binlog.";
+
+/// How the names of files begin that are made ahead.
+pub(super) const AHEAD_PREFIX: &str = "ahead.";
+
+/// The name of the one of them that is kept for when nothing else is left.
+pub(super) const SPARE: &str = "spare";
+
+/// What the name of a file that could not be read to its end gets when it is put aside.
+pub(super) const DAMAGED_SUFFIX: &str = ".damaged";
 
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,9 @@ pub trait ShardJournal: Journal {
     /// unknown.
     fn take_failure(&mut self) -> Option<WalError>;
 
+    /// Bytes of the latest full records of all jobs that are there.
+    fn live_len(&self) -> u64;
+
     /// Whether `count` more updates of jobs have room only after [`ShardJournal::next_move`] has
     /// been obeyed. The disk is full then.
     fn is_tight(&self, count: u64) -> bool;
@@ -85,6 +88,10 @@ impl ShardJournal for NoJournal {
 
     fn take_failure(&mut self) -> Option<WalError> {
         None
+    }
+
+    fn live_len(&self) -> u64 {
+        0
     }
 
     fn is_tight(&self, _: u64) -> bool {

@@ -1,6 +1,6 @@
 //! Files made by hand, of both versions, with the same story: job 1 was put and deleted, job 2 was
 //! in a file that is gone, job 3 was put, taken and released with a delay, job 4 was buried, job 5
-//! was copied while somebody held it.
+//! was copied while somebody held it, and the end is a mark that ids up to 6 have been given.
 
 use crate::life::Shown;
 
@@ -10,15 +10,18 @@ struct Job {
     id: u64,
     pri: u32,
     delay_secs: u64,
+    ttr_secs: u64,
+    created: u64,
     body_size: i32,
     deadline: u64,
     counts: [u32; 5],
     state: u8,
 }
 
-const CREATED_NANOS: u64 = 1_700_000_000_123_456_000;
-/// In the year 2100.
-const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
+/// When all jobs were put.
+pub(crate) const CREATED_NANOS: u64 = 1_700_000_000_123_456_000;
+/// When the delay of job 3 ends, in the year 2100.
+pub(crate) const DEADLINE_NANOS: u64 = 4_102_444_800_000_000_000;
 
 impl Job {
     /// The 77 bytes without padding at the end.
@@ -28,10 +31,10 @@ impl Job {
         bytes.extend(self.pri.to_le_bytes());
         bytes.extend([0; 4]);
         bytes.extend(time(self.delay_secs * 1_000_000_000));
-        bytes.extend(time(60_000_000_000));
+        bytes.extend(time(self.ttr_secs * 1_000_000_000));
         bytes.extend(self.body_size.to_le_bytes());
         bytes.extend([0; 4]);
-        bytes.extend(time(CREATED_NANOS));
+        bytes.extend(time(self.created));
         bytes.extend(time(self.deadline));
         for count in self.counts {
             bytes.extend(count.to_le_bytes());
@@ -49,6 +52,8 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         id,
         pri: 7,
         delay_secs: 0,
+        ttr_secs: 60,
+        created: CREATED_NANOS,
         body_size,
         deadline: 0,
         counts: [0; 5],
@@ -70,6 +75,12 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         counts: [1, 0, 0, 0, 0],
         ..job(5, 2, 3)
     };
+    let mark = Job {
+        pri: 0,
+        ttr_secs: 0,
+        created: 0,
+        ..job(7, 0, 2)
+    };
     vec![
         ("tb", job(1, 1, 5), "one\r\n"),
         ("", job(2, 3, 9), ""),
@@ -79,6 +90,7 @@ fn story(unit: u64) -> Vec<(&'static str, Job, &'static str)> {
         ("", released, ""),
         ("", buried, ""),
         ("tb", held, "x\r\n"),
+        ("", mark, ""),
     ]
 }
 
@@ -96,8 +108,37 @@ pub(crate) fn version_5() -> Vec<u8> {
 
 /// A file of version 7: lengths of 4 bytes, structures of 80, nanoseconds.
 pub(crate) fn version_7() -> Vec<u8> {
+    file_of(story(1))
+}
+
+/// Another one: the C server has buried job 2, then job 1, was started again, and has copied job 2.
+/// Job 3 was delayed, up to a moment that is past.
+pub(crate) fn copied_burial() -> Vec<u8> {
+    let job = |id, state, deadline, buries| Job {
+        unit: 1,
+        id,
+        pri: 7,
+        delay_secs: 0,
+        ttr_secs: 60,
+        created: CREATED_NANOS,
+        body_size: 2,
+        deadline,
+        counts: [0, 0, 0, buries, 0],
+        state,
+    };
+    file_of(vec![
+        ("tb", job(1, 1, 0, 0), "\r\n"),
+        ("tb", job(2, 1, 0, 0), "\r\n"),
+        ("tb", job(3, 4, CREATED_NANOS + 1000, 0), "\r\n"),
+        ("", job(2, 3, CREATED_NANOS, 1), ""),
+        ("", job(1, 3, CREATED_NANOS + 1000, 1), ""),
+        ("tb", job(2, 3, CREATED_NANOS, 2), "\r\n"),
+    ])
+}
+
+fn file_of(story: Vec<(&'static str, Job, &'static str)>) -> Vec<u8> {
     let mut bytes = 7i32.to_le_bytes().to_vec();
-    for (name, job, body) in story(1) {
+    for (name, job, body) in story {
         bytes.extend((name.len() as u32).to_le_bytes());
         bytes.extend(name.as_bytes());
         bytes.extend(job.bytes());

@@ -93,12 +93,12 @@ impl Server {
     /// Starts `words` (program and arguments; `<dir>` in them is the fixture's folder). With an
     /// inherited socket clients may connect at once; otherwise this waits until the server answers.
     pub(crate) fn start(words: &[String], listen: Listen) -> io::Result<Server> {
-        let dir = TempDir::new()?;
-        let own = dir.path().display().to_string();
-        let words: Vec<String> = words
-            .iter()
-            .map(|word| word.replace("<dir>", &own))
-            .collect();
+        Server::start_in(TempDir::new()?, words, listen)
+    }
+
+    /// The same with a folder that may have something in it.
+    pub(crate) fn start_in(dir: TempDir, words: &[String], listen: Listen) -> io::Result<Server> {
+        let words = with_dir(words, dir.path());
         let (child, endpoint) = launch(&words, listen, dir.path())?;
         Ok(Server {
             words,
@@ -141,6 +141,12 @@ impl Server {
         self.child.wait()?;
         (self.child, self.endpoint) = launch(&self.words, self.listen, self.dir.path())?;
         Ok(())
+    }
+
+    /// The same with other words, of which `<dir>` is this folder.
+    pub(crate) fn restart_as(&mut self, words: &[String]) -> io::Result<()> {
+        self.words = with_dir(words, self.dir.path());
+        self.restart()
     }
 
     /// How the server has ended, if it has.
@@ -193,6 +199,14 @@ pub(crate) fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> boo
 /// Lets time pass.
 pub(crate) fn pass(time: Duration) {
     wait_until(time, || false);
+}
+
+fn with_dir(words: &[String], dir: &Path) -> Vec<String> {
+    let own = dir.display().to_string();
+    words
+        .iter()
+        .map(|word| word.replace("<dir>", &own))
+        .collect()
 }
 
 fn launch(words: &[String], listen: Listen, dir: &Path) -> io::Result<(Child, Endpoint)> {

@@ -9,6 +9,8 @@ use crate::base::ids::Pri;
 use crate::base::name::TubeName;
 use crate::engine::job::JobCounts;
 use crate::wal::check::check;
+use crate::wal::convert::id_mark;
+use crate::wal::dump::{Form, dump};
 use crate::wal::record::{Fault, SpanNanos, WallNanos, encode};
 
 fn image(id: u64, state: SavedState, body: &[u8]) -> JobImage {
@@ -121,6 +123,7 @@ fn short_records_of_jobs_of_removed_files_are_counted_and_no_damage() {
         full: 0,
         changes: 1,
         deletions: 1,
+        marks: 0,
         orphans: 2,
     };
     assert_eq!(account.files[0].records, expected);
@@ -196,19 +199,58 @@ fn a_torn_copy_leaves_the_older_one_alone() {
 #[test]
 fn files_that_nobody_can_read_are_damage() {
     let dir = directory(&[&[full(1, "a", b"one")]]);
-    for (number, bytes) in [(2, &b"\x06\0\0\0"[..]), (3, b""), (4, b"\x07")] {
+    for (number, bytes) in [(2, &b"\x06\0\0\0"[..]), (4, b"\x07")] {
         fs::write(dir.path().join(format!("binlog.{number}")), bytes).unwrap();
     }
     let (is_sound, text) = summary(&dir);
     assert!(!is_sound);
     for line in [
         "binlog.2: 4 bytes; damaged at 0: version 6 is unknown\n",
-        "binlog.3: 0 bytes; damaged at 0: file ends after 0 bytes, within its header\n",
         "binlog.4: 1 bytes; damaged at 0: file ends after 1 bytes, within its header\n",
-        "1 jobs: 1 ready, 0 reserved, 0 delayed, 0 buried; 0 were deleted\n",
+        "1 jobs: 1 ready, 0 reserved, 0 delayed, 0 buried; 0 were deleted; highest id 1\n",
     ] {
         assert!(text.contains(line), "{line}{text}");
     }
+}
+
+#[test]
+fn files_that_were_never_written_to_are_no_damage() {
+    let dir = directory(&[&[full(1, "a", b"one")]]);
+    for (name, len) in [("binlog.2", 0), ("binlog.3", 3), ("binlog.4", 4096)] {
+        fs::write(dir.path().join(name), vec![0; len]).unwrap();
+    }
+    for name in ["ahead.1", "spare"] {
+        fs::write(dir.path().join(name), [0; 10]).unwrap();
+    }
+    let (is_sound, text) = summary(&dir);
+    assert!(is_sound, "{text}");
+    for line in [
+        "binlog.2: 0 bytes; never written to\n",
+        "binlog.4: 4096 bytes; never written to\n",
+        "4 files, 4193 bytes: 90 live, 0 dead, 4099 unused\n",
+        "2 empty files made for later, 20 bytes\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+}
+
+// Q20
+#[test]
+fn a_mark_of_the_highest_id_is_no_deletion() {
+    let mut mark = Vec::new();
+    let job = id_mark(JobId(8));
+    encode(&Record { job, content: None }, &mut mark);
+    let dir = directory(&[&[mark]]);
+    let account = read(&dir);
+    let records = account.files[0].records;
+    assert_eq!(
+        (records.marks, records.deletions, records.orphans),
+        (1, 0, 0)
+    );
+    assert_eq!(account.highest, JobId(7));
+    let mut out = Vec::new();
+    assert!(dump(dir.path(), Form::Text, &mut out, &mut Vec::new()).unwrap());
+    assert_eq!(out, b"binlog.1 4 mark id=8\nbinlog.1 88 end: clean\n");
 }
 
 #[test]
@@ -217,7 +259,7 @@ fn an_empty_directory_is_sound() {
     let (is_sound, text) = summary(&dir);
     assert!(is_sound);
     assert!(
-        text.starts_with("0 files, 0 bytes: 0 live, 0 dead\n"),
+        text.starts_with("0 files, 0 bytes: 0 live, 0 dead, 0 unused\n"),
         "{text}"
     );
 }

@@ -84,11 +84,26 @@ fn names_are_plain_decimal() {
         "binlog. 1",
         "binlog.1x",
         "binlog.1.old",
+        "binlog.01.damaged",
+        "binlog..damaged",
         "binlog.18446744073709551616",
     ] {
         assert_eq!(of(odd), FileName::Odd, "{odd}");
     }
-    for other in ["lock", "binlog", "xbinlog.1", "Binlog.1", ""] {
+    assert_eq!(of("binlog.7.damaged"), FileName::PutAside);
+    for ahead in ["spare", "ahead.1", "ahead.18446744073709551616"] {
+        assert_eq!(of(ahead), FileName::Ahead, "{ahead}");
+    }
+    for other in [
+        "lock",
+        "binlog",
+        "xbinlog.1",
+        "Binlog.1",
+        "ahead.",
+        "ahead.-1",
+        "spare.1",
+        "",
+    ] {
         assert_eq!(of(other), FileName::Other, "{other}");
     }
 }
@@ -96,12 +111,33 @@ fn names_are_plain_decimal() {
 #[test]
 fn headers_are_known_or_told() {
     let of = |bytes: &[u8]| Segment::open(bytes).unwrap().err();
-    assert_eq!(of(b""), Some(BadHeader::Short(0)));
     assert_eq!(of(b"\x07\0\0"), Some(BadHeader::Short(3)));
+    assert_eq!(of(b"\0\0\0\x01"), Some(BadHeader::Unknown(1 << 24)));
+    assert_eq!(of(b"\0\0\0\0\x01"), Some(BadHeader::Unknown(0)));
     assert_eq!(of(b"\x06\0\0\0"), Some(BadHeader::Unknown(6)));
     assert_eq!(of(b"\xff\xff\xff\xff"), Some(BadHeader::Unknown(-1)));
     assert_eq!(of(b"\x07\0\0\0"), None);
     assert_eq!(of(b"\x05\0\0\0"), None);
+}
+
+#[test]
+fn a_file_that_was_never_written_to_ends_as_it_is() {
+    for len in [0, 1, 4, 5, 500, 1_000_000] {
+        let bytes = vec![0; len];
+        assert!(Segment::open(&bytes[..]).unwrap().ok().unwrap().is_blank());
+        let tail = if len == 0 { Tail::Clean } else { Tail::Zeros };
+        assert_eq!(walk(&bytes[..]), (vec![], len.min(4) as u64, tail));
+    }
+    let far = [&[0; 1_000_000][..], b"x"].concat();
+    let header = Segment::open(&far[..]).unwrap().err();
+    assert_eq!(header, Some(BadHeader::Unknown(0)));
+    assert!(
+        !Segment::open(&b"\x07\0\0\0"[..])
+            .unwrap()
+            .ok()
+            .unwrap()
+            .is_blank()
+    );
 }
 
 #[test]
