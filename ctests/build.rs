@@ -94,7 +94,7 @@ fn external(dir: &Path, out: &Path, objects: &mut Vec<PathBuf>, entries: &mut Ve
     let (mut tests, mut others) = (Vec::new(), Vec::new());
     for path in files_in(dir, "c") {
         let copy = copies.add(&path);
-        let found = tests_in(&copies.compiler(dir), &copy);
+        let found = tests_in(copies.compiler(dir).cargo_warnings(false), &copy);
         if found.is_empty() {
             others.push(copy)
         } else {
@@ -121,20 +121,20 @@ fn external(dir: &Path, out: &Path, objects: &mut Vec<PathBuf>, entries: &mut Ve
         objects.extend(compile(&mut build, &copy));
     }
     for copy in others {
-        let text = fs::read_to_string(&copy).unwrap_or_else(|error| fail(error));
+        let defined = scan::defined(&text_of(&copy));
         // The file of another library with this interface, or a program of its own.
-        if scan::defined(&text)
-            .iter()
-            .any(|name| interface.contains(name) || name == "main")
-        {
+        let is_foreign = |name: &String| interface.contains(name) || name == "main";
+        if defined.iter().any(is_foreign) {
             continue;
         }
-        match copies.compiler(dir).file(&copy).try_compile_intermediates() {
+        let mut build = copies.compiler(dir);
+        build.cargo_warnings(false).file(&copy);
+        match build.try_compile_intermediates() {
             Ok(compiled) => objects.extend(compiled),
-            Err(_) => println!(
-                "cargo::warning={}: left out, does not compile",
-                copy.display()
-            ),
+            Err(_) => {
+                let name = name_of(&copy);
+                println!("cargo::warning={name}: left out, does not compile with ctests/include");
+            }
         }
     }
 }
@@ -192,8 +192,8 @@ impl Copies {
 fn interface() -> BTreeSet<String> {
     ["dat.h", "ct/ct.h"]
         .iter()
-        .map(|header| fs::read_to_string(Path::new("ctests/include").join(header)))
-        .flat_map(|text| scan::declared(&text.unwrap_or_else(|error| fail(error))))
+        .map(|header| text_of(&Path::new("ctests/include").join(header)))
+        .flat_map(|text| scan::declared(&text))
         .collect()
 }
 
@@ -203,7 +203,7 @@ fn tests_in(build: &Build, path: &Path) -> Vec<String> {
     let text = match expanded {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         // Why is said when it is compiled, if anybody needs it.
-        Err(_) => fs::read_to_string(path).unwrap_or_else(|error| fail(error)),
+        Err(_) => text_of(path),
     };
     let is_test = |name: &String| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     scan::defined(&text).into_iter().filter(is_test).collect()
@@ -297,6 +297,14 @@ fn name_of(path: &Path) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
+}
+
+/// A file's text, whatever its encoding: names are ASCII.
+fn text_of(path: &Path) -> String {
+    match fs::read(path) {
+        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        Err(error) => fail(format_args!("{}: {error}", path.display())),
+    }
 }
 
 /// Copies a file's text behind a first line.

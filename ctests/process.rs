@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigHandler, Signal, killpg, signal};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
@@ -91,6 +91,14 @@ pub(crate) fn run(run: &Run<'_>) -> io::Result<Ended> {
         output,
         report: text,
     })
+}
+
+/// Takes back what Rust has done about signals before `main`: C tests expect the system's ways.
+pub(crate) fn forget_handlers() {
+    for ours in [Signal::SIGPIPE, Signal::SIGSEGV, Signal::SIGBUS] {
+        // SAFETY: the default installs no code.
+        unsafe { signal(ours, SigHandler::SigDfl) }.expect("these can be set");
+    }
 }
 
 /// A fresh folder with a short name.
