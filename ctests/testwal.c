@@ -126,6 +126,7 @@ void cttest_binlog_read(void)
     ask(c, "watch test", "WATCHING 2");
     ask(c, "reserve", "RESERVED @1 4\r\ntes1");
     ask(c, "release @1 1 1", "RELEASED");
+    EXPECT_STATS(c, "stats-job @1", "state: delayed");
     ask(c, "reserve", "RESERVED @2 4\r\ntes2");
     ask(c, "delete @2", "DELETED");
 
