@@ -212,7 +212,7 @@ unsafe fn replace_by_program(server: &Server) -> io::Error {
         return io::Error::other(format!("{SERVER_VARIABLE} is not set"));
     };
     // SAFETY: the caller says so.
-    let (arguments, variables) = unsafe { (arguments(&program, server), variables()) };
+    let (arguments, variables) = unsafe { (arguments(&program, server), variables(server)) };
     if let Err(error) = hand_over(server.sock.fd) {
         return error;
     }
@@ -257,14 +257,14 @@ unsafe fn arguments(program: &OsStr, server: &Server) -> Vec<CString> {
 ///
 /// # Safety
 /// The process has one thread.
-unsafe fn variables() -> Vec<CString> {
+unsafe fn variables(server: &Server) -> Vec<CString> {
     let pid = std::process::id();
     let mut ours = vec![
         ("LISTEN_PID", OsString::from(pid.to_string())),
         ("LISTEN_FDS", "1".into()),
     ];
     // SAFETY: the caller says so.
-    if let Some(plan) = unsafe { falloc_plan() } {
+    if let Some(plan) = unsafe { falloc_plan(server.wal.filesize) } {
         ours.push((PLAN_VARIABLE, plan.into()));
         ours.push((
             "LD_PRELOAD",
@@ -291,23 +291,26 @@ unsafe fn variables() -> Vec<CString> {
 ///
 /// # Safety
 /// The process has one thread.
-unsafe fn falloc_plan() -> Option<String> {
-    // SAFETY: the caller says so; a stream that was just opened has a descriptor.
-    let (ask, len, fd) = unsafe {
+unsafe fn falloc_plan(file_len: c_int) -> Option<String> {
+    // SAFETY: the caller says so.
+    let ask = unsafe { falloc };
+    if fn_addr_eq(ask, rawfalloc as Falloc) {
+        return None;
+    }
+    // SAFETY: a stream that was opened has a descriptor, until it is closed.
+    unsafe {
         let scratch = libc::tmpfile();
         let fd = if scratch.is_null() {
             -1
         } else {
             libc::fileno(scratch)
         };
-        (falloc, srv.wal.filesize, fd)
-    };
-    if fn_addr_eq(ask, rawfalloc as Falloc) {
-        return None;
+        let answers: Vec<String> = (0..PROBES).map(|_| ask(fd, file_len).to_string()).collect();
+        if !scratch.is_null() {
+            libc::fclose(scratch);
+        }
+        Some(answers.join(","))
     }
-    // SAFETY: the test's own function, called as the interface says.
-    let answers = (0..PROBES).map(|_| unsafe { ask(fd, len) }.to_string());
-    Some(answers.collect::<Vec<_>>().join(","))
 }
 
 /// Makes `socket` the descriptor at which the program looks for it.
