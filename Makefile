@@ -8,7 +8,9 @@ BINDIR = $(DESTDIR)$(PREFIX)/bin
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/beanshard
 UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-BIN = target/release/beanshard
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+BIN = $(TARGET)/release/beanshard
+LAYOUT = $(TARGET)/debug/ctests-layout
 # The command that cases, interop and bench start. It may be another server: SERVER=beanstalkd
 SERVER ?= $(abspath $(BIN)) --legacy
 ROUNDS ?= 3
@@ -16,7 +18,7 @@ SECONDS ?= 1
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= binlog command recovery session
 
-.PHONY: help build run check test legacy-test cases interop bench fuzz install clean
+.PHONY: help build run check test legacy-test ctests ctests-layout cases interop bench fuzz install clean
 
 help:
 	@echo 'make build        the release binary, $(BIN)'
@@ -24,9 +26,11 @@ help:
 	@echo 'make check        format, lints, documentation, all tests'
 	@echo 'make test         all tests'
 	@echo 'make legacy-test  the transcripts of the protocol in --legacy'
+	@echo 'make ctests       the tests in C  (CTESTS_DIR= a folder with more of them)'
 	@echo 'make cases        scripts of public bug reports against a live server'
 	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server'
-	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS))'
+	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS));'
+	@echo '                  then the benchmarks in C'
 	@echo 'make fuzz         the fuzz targets, each for a while  (FUZZ_SECONDS=$(FUZZ_SECONDS))'
 	@echo 'make install      binary, licence, README, systemd units  (PREFIX=$(PREFIX) DESTDIR=)'
 	@echo 'make clean        remove what was built'
@@ -42,16 +46,29 @@ run: build
 check:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets --features ctests -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
 	@command -v beanstalkd >/dev/null || \
 	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
 	$(CARGO) test --locked
+	@$(MAKE) --no-print-directory ctests-layout ctests
 
 test:
 	$(CARGO) test --locked
 
 legacy-test:
 	$(CARGO) test --locked --test legacy
+
+# Needs a C compiler. The last line is `N passed, N failed`.
+ctests:
+	@$(CARGO) test --locked --features ctests --test ctests
+
+# The library as a C program links it, and whether it and the header mean the same structures.
+ctests-layout:
+	$(CARGO) rustc --locked --lib --features ctests --crate-type staticlib
+	$(CC) -Wall -Wextra -Werror -I ctests/include -o '$(LAYOUT)' ctests/layout.c ctests/varargs.c \
+	    '$(TARGET)/debug/libbeanshard.a' -lpthread -ldl -lm
+	'$(LAYOUT)'
 
 cases: build
 	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/cases/run.py
@@ -63,6 +80,7 @@ interop: build
 bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
 	$(PYTHON) tools/compare.py --rounds $(ROUNDS) --seconds $(SECONDS) '$(SERVER)'
+	$(CARGO) test --release --locked --features ctests --test ctests -- --bench
 
 # RUSTC_BOOTSTRAP lets a stable compiler take the flags of the fuzzer; a nightly one needs no leave.
 # No input asks for so much memory at once but by a number that should not have been believed.

@@ -20,3 +20,6 @@ pub mod cli;
 pub mod error;
 pub mod logging;
 pub mod role;
+
+#[cfg(feature = "ctests")]
+mod capi;

@@ -1,6 +1,9 @@
 //! Reads the tables of `docs/` and says where they are not true: a row without a test or a reason,
 //! a test that does not exist, a command, flag, reply, key or requirement without a row.
 
+#[path = "../ctests/scan.rs"]
+mod scan;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -143,6 +146,9 @@ fn is_test(name: &str) -> bool {
     if let Some(target) = name.strip_prefix("make ") {
         return read("Makefile").contains(&format!("\n{target}:"));
     }
+    if let Some(name) = name.strip_prefix("ctests::") {
+        return is_c_test(name);
+    }
     if name.contains("::") {
         return is_function(name);
     }
@@ -152,6 +158,21 @@ fn is_test(name: &str) -> bool {
     }
     let is_case = name.starts_with(|first: char| first.is_ascii_digit());
     is_case && is_file(format!("tests/cases/{name}.py"))
+}
+
+/// Whether a test or a benchmark in C has this name.
+fn is_c_test(name: &str) -> bool {
+    let names = [format!("cttest_{name}"), format!("ctbench_{name}")];
+    fs::read_dir(root().join("ctests"))
+        .expect("folder can be read")
+        .map(|entry| entry.expect("entry can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .map(|path| fs::read_to_string(path).expect("file is text"))
+        .any(|text| {
+            scan::defined(&text)
+                .iter()
+                .any(|found| names.contains(found))
+        })
 }
 
 /// Whether `target::module::name` or `module::name` is a test function. A module may be a file of
@@ -367,6 +388,9 @@ fn names_are_looked_up() {
         "engine::tests::a_reservation_ends_at_its_deadline",
         "proto::line::tests::the_first_pair_is_found",
         "tidy::sources_are_tidy",
+        "ctests::heap_priority",
+        "ctests::2cmdpacket",
+        "ctests::heap_insert",
     ] {
         assert!(is_test(name), "{name}");
     }
@@ -380,6 +404,8 @@ fn names_are_looked_up() {
         "docs::nothing",
         "cli::nothing::optp",
         "nothing::tests::optp",
+        "ctests::main",
+        "ctests::heap",
     ] {
         assert!(!is_test(name), "{name}");
     }

@@ -5,6 +5,8 @@
 //! (`placed(slot, position)`), and the owner hands that position back to remove or change one. A
 //! 4-ary heap: half the levels of a binary one, and the children of an entry share a cache line.
 
+use crate::base::sift::{self, Nodes};
+
 /// See the module's description. The least key comes first.
 pub struct Heap<K> {
     entries: Vec<Entry<K>>,
@@ -58,7 +60,8 @@ impl<K: Ord + Copy> Heap<K> {
     /// Adds an entry.
     pub fn push(&mut self, key: K, slot: u32, placed: impl FnMut(u32, u32)) {
         self.entries.push(Entry { key, slot });
-        self.rise(self.entries.len() - 1, placed);
+        let last = self.entries.len() - 1;
+        sift::rise(&mut self.placing(placed), ARITY, last);
     }
 
     /// Takes out the entry at `position`.
@@ -69,7 +72,7 @@ impl<K: Ord + Copy> Heap<K> {
         let position = position as usize;
         let removed = self.entries.swap_remove(position);
         if position < self.entries.len() {
-            self.settle(position, placed);
+            sift::settle(&mut self.placing(placed), ARITY, position);
         }
         if self.entries.capacity() > KEPT_CAPACITY.max(4 * self.entries.len()) {
             self.entries
@@ -84,7 +87,7 @@ impl<K: Ord + Copy> Heap<K> {
     /// If there is none.
     pub fn change(&mut self, position: u32, key: K, placed: impl FnMut(u32, u32)) {
         self.entries[position as usize].key = key;
-        self.settle(position as usize, placed);
+        sift::settle(&mut self.placing(placed), ARITY, position as usize);
     }
 
     /// Gives the entry at `position` another name.
@@ -95,47 +98,36 @@ impl<K: Ord + Copy> Heap<K> {
         self.entries[position as usize].slot = slot;
     }
 
-    fn settle(&mut self, at: usize, placed: impl FnMut(u32, u32)) {
-        let rises = at > 0 && self.entries[at].key < self.entries[(at - 1) / ARITY].key;
-        if rises {
-            self.rise(at, placed)
-        } else {
-            self.sink(at, placed)
-        }
+    fn placing<F: FnMut(u32, u32)>(&mut self, placed: F) -> Placing<'_, K, F> {
+        let entries = &mut self.entries;
+        Placing { entries, placed }
+    }
+}
+
+/// A heap's entries, and how their owner is told where they are.
+struct Placing<'a, K, F> {
+    entries: &'a mut [Entry<K>],
+    placed: F,
+}
+
+impl<K: Ord + Copy, F: FnMut(u32, u32)> Nodes for Placing<'_, K, F> {
+    type Node = Entry<K>;
+
+    fn len(&self) -> usize {
+        self.entries.len()
     }
 
-    fn rise(&mut self, mut at: usize, mut placed: impl FnMut(u32, u32)) {
-        let entry = self.entries[at];
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if self.entries[parent].key <= entry.key {
-                break;
-            }
-            self.entries[at] = self.entries[parent];
-            placed(self.entries[at].slot, at as u32);
-            at = parent;
-        }
-        self.entries[at] = entry;
-        placed(entry.slot, at as u32);
+    fn node(&self, at: usize) -> Entry<K> {
+        self.entries[at]
     }
 
-    fn sink(&mut self, mut at: usize, mut placed: impl FnMut(u32, u32)) {
-        let entry = self.entries[at];
-        loop {
-            let children = (ARITY * at + 1).min(self.entries.len())
-                ..(ARITY * at + 1 + ARITY).min(self.entries.len());
-            let Some(least) = children.min_by_key(|&child| self.entries[child].key) else {
-                break;
-            };
-            if entry.key <= self.entries[least].key {
-                break;
-            }
-            self.entries[at] = self.entries[least];
-            placed(self.entries[at].slot, at as u32);
-            at = least;
-        }
-        self.entries[at] = entry;
-        placed(entry.slot, at as u32);
+    fn put(&mut self, at: usize, node: Entry<K>) {
+        self.entries[at] = node;
+        (self.placed)(node.slot, at as u32);
+    }
+
+    fn precedes(&self, one: &Entry<K>, other: &Entry<K>) -> bool {
+        one.key < other.key
     }
 }
 

@@ -9,9 +9,11 @@ pub mod limits;
 pub mod list;
 pub mod name;
 pub mod ordset;
+pub mod sift;
 pub mod slab;
 pub mod slot;
 pub mod time;
+pub mod turns;
 
 /// How properties are tested: the seed of a failure is kept beside the test's source, in a file
 /// that ends in `.regressions`.

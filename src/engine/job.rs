@@ -167,20 +167,25 @@ impl Linked for Jobs {
 /// What ready jobs are ordered by: priority, then id. Twelve bytes, so that an entry of the heap
 /// of ready jobs fits sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ReadyKey {
+pub struct ReadyKey {
     pri: u32,
     id_high: u32,
     id_low: u32,
 }
 
 impl ReadyKey {
-    pub(super) fn of(job: &JobRecord) -> ReadyKey {
-        let id = job.id.0;
+    /// Where a job with this priority and this id stands.
+    #[must_use]
+    pub fn new(pri: Pri, id: JobId) -> ReadyKey {
         ReadyKey {
-            pri: job.pri.0,
-            id_high: (id >> 32) as u32,
-            id_low: id as u32,
+            pri: pri.0,
+            id_high: (id.0 >> 32) as u32,
+            id_low: id.0 as u32,
         }
+    }
+
+    pub(super) fn of(job: &JobRecord) -> ReadyKey {
+        ReadyKey::new(job.pri, job.id)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::base::ordset::OrdSet;
 use crate::base::slab::Slab;
 use crate::base::slot::Slot;
 use crate::base::time::{Nanos, Secs};
+use crate::base::turns::Cursor;
 use crate::engine::job::{DueKey, ReadyKey};
 use crate::engine::stats::JobGauges;
 
@@ -25,8 +26,8 @@ pub(super) struct Tube {
     pub(super) gauges: JobGauges,
     /// Sessions that wait, in the order that [`Tube::take_waiter`] needs.
     waiters: Vec<Waiter>,
-    /// Where the next waiter is taken, modulo their number. Only grows while the tube lives.
-    cursor: usize,
+    /// Where the next waiter is taken.
+    cursor: Cursor,
     pub(super) pause: Option<Pause>,
     /// Jobs of any state.
     pub(super) job_count: usize,
@@ -76,7 +77,7 @@ impl Tube {
             buried: List::default(),
             gauges: JobGauges::default(),
             waiters: Vec::new(),
-            cursor: 0,
+            cursor: Cursor::default(),
             pause: None,
             job_count: 0,
             using: 0,
@@ -115,20 +116,15 @@ impl Tube {
     }
 
     /// The waiter whose turn it is.
-    ///
-    /// Quirk: neither first come first served nor round robin, but the original's cursor over an
-    /// array whose holes are filled with the last element (L3.11, K8), pinned by the transcript
-    /// `waiters-take-turns`.
     pub(super) fn take_waiter(&mut self) -> Option<Waiter> {
-        let index = self.cursor.checked_rem(self.waiters.len())?;
-        self.cursor = index + 1;
+        let index = self.cursor.take(self.waiters.len())?;
         Some(self.waiters[index])
     }
 
     /// What the cursor does when a session that has just asked is served at once: it was the only
     /// waiter for the blink of an eye.
     pub(super) fn pass_cursor(&mut self) {
-        self.cursor = 1;
+        self.cursor.pass();
     }
 
     fn is_referred_to(&self) -> bool {
@@ -292,7 +288,9 @@ pub enum IdScheme {
 }
 
 impl IdScheme {
-    pub(super) fn id(self, sequence: u64, slot: Slot) -> JobId {
+    /// The id of the job with this number in the sequence, in a tube of `slot`.
+    #[must_use]
+    pub fn id(self, sequence: u64, slot: Slot) -> JobId {
         match self {
             IdScheme::Plain => JobId(sequence),
             IdScheme::Slotted => {

@@ -76,7 +76,7 @@ const MODULES: &[Module] = &[
             "base", "engine", "proto", "wire", "session", "sys", "net", "wal", "cli", "logging",
         ],
     ),
-    shell("capi", 4, &["base", "engine", "proto"]),
+    shell("capi", 4, &["base", "engine", "sys", "net", "cli", "error"]),
     shell(
         "error",
         4,

@@ -82,7 +82,7 @@ pub(crate) fn find_word(line: &str, word: &str) -> Option<usize> {
 }
 
 fn is_test_path(path: &str) -> bool {
-    let tops = ["tests/", "legacy-tests/", "benches/", "fuzz/"];
+    let tops = ["tests/", "legacy-tests/", "ctests/", "benches/", "fuzz/"];
     tops.iter().any(|top| path.starts_with(top)) || path.ends_with("/tests.rs")
 }
 

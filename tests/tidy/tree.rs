@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::Finding;
 use crate::source::Source;
 
-/// Rust files under `src/`, `tests/` or `legacy-tests/` that no target of the manifest reaches by
-/// `mod` lines: they would lie there and test nothing.
+/// Rust files under `src/`, `tests/`, `legacy-tests/` or `ctests/` that no target of the manifest
+/// reaches by `mod` lines: they would lie there and test nothing.
 pub(crate) fn unlisted(manifest: &str, sources: &[Source], out: &mut Vec<Finding>) {
     let by_path: BTreeMap<&str, &Source> = sources
         .iter()
@@ -23,7 +23,7 @@ pub(crate) fn unlisted(manifest: &str, sources: &[Source], out: &mut Vec<Finding
         }
     }
     for source in sources {
-        let ours = ["src/", "tests/", "legacy-tests/"]
+        let ours = ["src/", "tests/", "legacy-tests/", "ctests/"]
             .iter()
             .any(|t| source.path.starts_with(t));
         if ours && !reached.contains(&source.path) {
@@ -40,7 +40,8 @@ pub(crate) fn unlisted(manifest: &str, sources: &[Source], out: &mut Vec<Finding
 
 /// The root file of every target: its `path`, else `tests/<name>.rs`.
 fn targets(manifest: &str) -> Vec<String> {
-    let mut found = vec!["src/lib.rs".to_string(), "src/main.rs".to_string()];
+    let always = ["build.rs", "src/lib.rs", "src/main.rs"];
+    let mut found = always.map(str::to_string).to_vec();
     let mut in_test = false;
     for line in manifest.lines().map(str::trim) {
         if line.starts_with('[') {
