@@ -228,6 +228,31 @@ impl<S: Storage> Wal<S> {
 
 /// Writing and syncing.
 impl<S: Storage> Wal<S> {
+    /// Writes what was appended, unless it does not count before it is synced and no sync is about
+    /// to begin: then the next turn's records can go out in the same write.
+    fn write_if_due(&mut self) {
+        let Positions {
+            appended, written, ..
+        } = self.positions;
+        let is_awaited = self.settings.sync != Sync::Always
+            || self.is_sync_due()
+            || appended - written >= UNWRITTEN_MAX;
+        let waits = self.is_stuck && self.retry_at.is_some();
+        if is_awaited && !waits && (written < appended || self.has_new_file()) {
+            self.write_out();
+        }
+    }
+
+    /// Whether the file that is written has nothing yet, not even a header.
+    fn has_new_file(&self) -> bool {
+        let open = self.files.back().and_then(|file| file.open.as_ref());
+        open.is_some_and(|open| open.written == 0)
+    }
+
+    fn is_sync_due(&self) -> bool {
+        !self.positions.is_syncing() && self.positions.is_sync_due(self.now)
+    }
+
     /// Writes what was appended. All files that are not completely written are at the end.
     fn write_out(&mut self) {
         let last = self.files.len().saturating_sub(1);
@@ -347,6 +372,9 @@ impl<S: Storage> Wal<S> {
     }
 }
 
+/// Bytes of records that are written even if no sync is about to begin.
+const UNWRITTEN_MAX: u64 = 1 << 20;
+
 /// Bytes of memory for records that a file keeps between turns.
 const PENDING_KEPT: usize = 256 * 1024;
 
@@ -424,23 +452,21 @@ impl<S: Storage> ShardJournal for Wal<S> {
         if self.failure.is_some() {
             return;
         }
-        self.write_out();
         if let Some(outcome) = self.storage.poll_sync() {
             self.on_synced(outcome);
         }
-        if self.failure.is_some() {
-            return;
-        }
-        if self.retry_at.is_some_and(|at| at <= self.now) && !self.is_stuck {
+        if self.retry_at.is_some_and(|at| at <= self.now) {
             self.retry_at = None;
             self.is_blocked = false;
         }
+        self.write_if_due();
+        if self.failure.is_some() {
+            return;
+        }
         self.collect();
         self.restock();
-        if self.positions.written < self.positions.appended && !self.is_stuck {
-            self.write_out();
-        }
-        if !self.positions.is_syncing() && self.positions.is_sync_due(self.now) {
+        self.write_if_due();
+        if self.is_sync_due() {
             self.start_sync();
         }
     }
@@ -480,8 +506,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
     fn settle(&mut self) {
         self.await_sync();
         self.flush();
-        let has_more = self.positions.synced < self.positions.written;
-        if self.failure.is_none() && !self.positions.is_syncing() && has_more {
+        if self.failure.is_none() && !self.positions.is_syncing() && self.positions.has_more() {
+            self.write_out();
             self.start_sync();
         }
         self.await_sync();
@@ -494,6 +520,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
 
     fn moment(&self) -> Option<Nanos> {
         let sync_at = self.positions.sync_moment(self.now);
+        // What could not be written is tried again with everything else.
+        let sync_at = sync_at.filter(|_| !self.is_stuck);
         let clean_at = self.is_cleaning_due(false).then_some(self.now);
         [sync_at, clean_at, self.retry_at]
             .into_iter()

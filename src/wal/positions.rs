@@ -107,6 +107,11 @@ impl Positions {
         self.syncing.is_some()
     }
 
+    /// Whether something was appended that is not synced.
+    pub(super) fn has_more(&self) -> bool {
+        self.synced < self.appended
+    }
+
     /// The position up to which all counts, in the sense that the user has chosen.
     pub(super) fn confirmed(&self) -> u64 {
         match self.policy {
@@ -155,7 +160,7 @@ impl Positions {
     }
 
     fn has_unsynced(&self) -> bool {
-        self.synced < self.written || self.is_names_dirty
+        self.has_more() || self.is_names_dirty
     }
 }
 
