@@ -480,7 +480,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
     }
 
     fn is_tight(&mut self, count: u64) -> bool {
-        !self.make_room_for_updates(count)
+        // No more than there are jobs can be meant.
+        !self.make_room_for_updates(count.min(self.jobs))
     }
 
     fn next_move(&mut self, urgent: bool) -> Option<JobId> {
