@@ -1,5 +1,6 @@
-//! Runs each transcript in this folder as a test of its own: against `beanshard --legacy`, and as
-//! `oracle::NAME` against the C server where one is at hand.
+//! Runs each transcript in this folder as a test of its own: against `beanshard --legacy`, as
+//! `binlog::NAME` against the same with a binlog on which every answer waits, and as `oracle::NAME`
+//! against the C server where one is at hand.
 //!
 //! Environment:
 //! - `BEANSHARD_ORACLE`: path of the C server (else `beanstalkd` is looked for in `PATH`);
@@ -63,8 +64,14 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
         script.no_oracle.is_none() && !(oracle.is_1_12 && script.no_oracle_1_12.is_some())
     });
     let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &script, oracle));
+    let kept = script.no_binlog.is_none().then(|| {
+        let mut target = ours.clone();
+        target.words.extend(BINLOG.map(str::to_owned));
+        trial(format!("binlog::{name}"), &script, &target)
+    });
     [trial(name, &script, ours)]
         .into_iter()
+        .chain(kept)
         .chain(asked)
         .collect()
 }
@@ -122,5 +129,8 @@ fn oracle() -> Option<Target> {
         is_1_12,
     })
 }
+
+/// A binlog in the server's folder. Its files are so small that many are made and given up.
+const BINLOG: [&str; 5] = ["-b", "<dir>", "-f0", "-s", "4096"];
 
 const THREADS: usize = 24;

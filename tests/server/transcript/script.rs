@@ -20,6 +20,8 @@ pub(crate) struct Script {
     pub(crate) no_oracle: Option<String>,
     /// Why release 1.12 of the C server is not asked, if it is not.
     pub(crate) no_oracle_1_12: Option<String>,
+    /// Why it is not played to our server with a binlog, if it is not.
+    pub(crate) no_binlog: Option<String>,
     /// Keys whose values release 1.12 prints without the quotes.
     pub(crate) unquoted_in_1_12: Vec<String>,
     /// What is done and expected, in order.
@@ -154,6 +156,7 @@ fn read_header(script: &mut Script, line: &str) -> Result<(), String> {
                 _ => return Err("listen is unix, unix-path or port".into()),
             };
         }
+        "binlog" => script.no_binlog = reason()?,
         "oracle" => script.no_oracle = reason()?,
         "oracle-1.12" => match value.strip_suffix(" unquoted") {
             Some(keys) => {
@@ -313,7 +316,7 @@ fn seconds(word: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
-const HEADERS: &[&str] = &["args:", "listen:", "oracle:", "oracle-1.12:"];
+const HEADERS: &[&str] = &["args:", "listen:", "binlog:", "oracle:", "oracle-1.12:"];
 const ID_COMMANDS: &[&str] = &[
     "delete",
     "release",
