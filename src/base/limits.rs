@@ -93,3 +93,7 @@ pub const TRIM_BYTES_MIN: usize = 16 << 20;
 
 /// Milliseconds between two attempts to give memory back, because each looks at all of it.
 pub const TRIM_PAUSE_MS: u64 = 1000;
+
+/// Descriptors that one message between processes can carry: more than one link for each shard
+/// there can be. The systems stop at 253 and above.
+pub const PASSED_FDS_MAX: usize = 64;

@@ -1,0 +1,162 @@
+//! Children that are shells, which can tell what they were given.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use super::*;
+use crate::base::time::{NANOS_PER_SEC, Secs};
+use crate::sys::clock::monotonic;
+use crate::sys::fd::set_close_on_exec;
+use crate::sys::poller::{Interest, Poller};
+use crate::sys::signal::Signals;
+
+/// Starts a shell with a script; also our end of its control socket.
+fn shell(script: &str) -> (Child, UnixStream) {
+    let (near, far) = UnixStream::pair().unwrap();
+    let program = Program {
+        path: "/bin/sh".into(),
+    };
+    let arguments = ["-c", script].map(OsString::from);
+    let title = OsStr::new("beanshard: owner 2");
+    let child = program.spawn(title, &arguments, far.as_fd()).unwrap();
+    (child, near)
+}
+
+/// What a script writes to its control socket until that is closed by its end.
+fn said(script: &str) -> String {
+    let (mut child, mut near) = shell(script);
+    let mut text = String::new();
+    near.read_to_string(&mut text).unwrap();
+    assert_eq!(end_of(&mut child), End::Exited(0), "{script}");
+    text
+}
+
+/// Waits for the end with the signal that tells of it.
+fn end_of(child: &mut Child) -> End {
+    let mut signals = Signals::with_children().unwrap();
+    let mut poller = Poller::new().unwrap();
+    poller.watch(signals.as_fd(), 0, Interest::READ).unwrap();
+    let give_up = monotonic().after(Secs(30));
+    while monotonic() < give_up {
+        if let Some(end) = child.ended().unwrap() {
+            return end;
+        }
+        // A wait may end without a result when a signal comes.
+        poller
+            .wait(Some(30 * NANOS_PER_SEC), &mut Vec::new())
+            .unwrap();
+        signals.drain();
+    }
+    panic!("the child does not end");
+}
+
+#[test]
+fn the_end_of_a_child_is_told_and_its_socket_ends() {
+    assert_eq!(end_of(&mut shell("exit 7").0), End::Exited(7));
+    assert_eq!(end_of(&mut shell("kill -9 $$").0), End::Killed(9));
+    let (mut child, mut near) = shell("read line <&3; exit 1");
+    assert_eq!(child.ended().unwrap(), None);
+    assert_ne!(child.pid(), process::id());
+    child.kill().unwrap();
+    assert_eq!(near.read(&mut [0]).unwrap(), 0);
+    assert_eq!(end_of(&mut child), End::Killed(9));
+    assert_eq!(child.ended().unwrap(), Some(End::Killed(9)));
+    child.terminate().unwrap();
+}
+
+#[test]
+fn a_child_is_asked_to_end() {
+    let (mut child, mut near) = shell("trap 'exit 5' TERM; echo ready >&3; read line <&3");
+    near.read_exact(&mut [0; 6]).unwrap();
+    child.terminate().unwrap();
+    assert_eq!(end_of(&mut child), End::Exited(5));
+    assert_eq!(End::Exited(5).to_string(), "exit-5");
+    assert_eq!(End::Killed(9).to_string(), "signal-9");
+}
+
+/// A child whose supervisor goes sees the end of its socket.
+#[test]
+fn the_end_of_the_supervisor_is_the_end_of_the_socket() {
+    let (mut child, near) = shell("cat <&3; exit 3");
+    drop(near);
+    assert_eq!(end_of(&mut child), End::Exited(3));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_has_the_streams_and_its_socket_alone() {
+    // One that somebody has left open for programs to come, and one that is ours.
+    let (open, _ours) = UnixStream::pair().unwrap();
+    set_close_on_exec(open.as_fd(), false).unwrap();
+    let left_open = inheritable().unwrap();
+    assert!(left_open.contains(&open.as_raw_fd()));
+    // The shell lists its own descriptors, without starting a program that has more.
+    // What it opens to do so is closed when the list is read.
+    let listed = said("for f in /proc/$$/fd/*; do [ -e $f ] && echo ${f##*/}; done >&3; true");
+    let mut numbers: Vec<i32> = listed.lines().map(|line| line.parse().unwrap()).collect();
+    // A shell keeps copies of what it redirects at 10 and above.
+    numbers.retain(|number| *number < 10);
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let kept = said(&format!(
+        "[ -e /proc/$$/fd/{} ] && echo leaked >&3; true",
+        open.as_raw_fd()
+    ));
+    assert_eq!(kept, "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_has_the_signals_of_a_fresh_program() {
+    use nix::sys::signal::{SigHandler, signal};
+
+    let _signals = Signals::new().unwrap();
+    // SAFETY: ignoring a signal installs no code.
+    let before = unsafe { signal(Signal::SIGWINCH, SigHandler::SigIgn) }.unwrap();
+    SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
+    let status = said(
+        "while read k v; do case $k in Sig[BIC]*) echo $k $v;; esac; done \
+                       </proc/$$/status >&3",
+    );
+    SigSet::from(Signal::SIGUSR1).thread_unblock().unwrap();
+    // SAFETY: what was there before is put back.
+    unsafe { signal(Signal::SIGWINCH, before) }.unwrap();
+    // Signals 32 and 33 are the C library's own, and it lets nobody change them.
+    let exempt = 1 << (libc::SIGHUP - 1) | 0b11 << 31;
+    for name in ["SigBlk:", "SigIgn:"] {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let mask = u64::from_str_radix(line.split(' ').nth(1).unwrap(), 16).unwrap();
+        assert_eq!(mask & !exempt, 0, "{status}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_is_shown_under_its_title() {
+    let shown = said("cat /proc/$$/cmdline >&3");
+    assert!(shown.starts_with("beanshard: owner 2\0-c\0"), "{shown:?}");
+}
+
+#[test]
+fn what_cannot_be_started_is_no_child() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let program = Program {
+        path: "/no/such/file".into(),
+    };
+    let error = program
+        .spawn(OsStr::new("x"), &[], far.as_fd())
+        .unwrap_err();
+    assert!(matches!(error, SpawnError::Start { .. }), "{error:?}");
+    drop(far);
+    assert_eq!((&near).read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn the_own_file_is_found() {
+    let own = Program::own().unwrap();
+    let (found, running) = (
+        own.path.metadata(),
+        std::env::current_exe().unwrap().metadata(),
+    );
+    assert_eq!(found.unwrap().len(), running.unwrap().len());
+}
