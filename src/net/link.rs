@@ -1,11 +1,12 @@
 //! A link: a Unix stream between two of our processes, cut into frames. It never waits, and knows
 //! of a frame only how long it is, which a function of the caller's tells.
 //!
-//! A turn reads once (`Link::read`), takes the whole frames that are there (`Incoming::next_frame`),
-//! appends what there is to say (`Outgoing`) and writes once (`Link::flush`). Both directions have
-//! a limit, so that neither a slow peer nor a false one costs memory: what comes is bounded here,
-//! and of what goes the link says that it is over its limit (`Outgoing::is_over_limit`). Whoever
-//! owns it then gives it nothing more to do and does not read it; nothing is ever thrown away.
+//! A turn reads once (`Link::read`), takes the whole frames that are there
+//! (`Incoming::next_frame`), appends what there is to say (`Outgoing`) and writes once
+//! (`Link::flush`). Both directions have a limit, so that neither a slow peer nor a false one costs
+//! memory: what comes is bounded here, and of what goes the link says that it is over its limit
+//! (`Outgoing::is_over_limit`). Whoever owns it then gives it nothing more to do and does not read
+//! it; nothing is ever thrown away.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
