@@ -352,6 +352,35 @@ fn a_reset_is_an_error_of_the_read() {
 
 // R3.6
 #[test]
+fn a_link_that_is_never_empty_does_not_grow() {
+    let (mut near, mut far) = pair();
+    let (mut said, mut came) = (0, 0);
+    while said < 2_000 {
+        while !near.outgoing().is_over_limit() {
+            near.outgoing()
+                .bytes()
+                .extend_from_slice(&frame(&[5; 2_000]));
+            said += 1;
+        }
+        // The peer takes too little to empty it.
+        let frame = far.halves().0.next_frame(len_of).unwrap();
+        came += usize::from(frame.is_some());
+        far.read().unwrap();
+        near.flush().unwrap();
+        if near.outgoing().is_empty() {
+            continue; // The socket's own buffer is not full yet.
+        }
+        assert!(near.outgoing().capacity() <= LINK_KEEP_BYTES_MAX);
+    }
+    while came < said {
+        near.flush().unwrap();
+        far.read().unwrap();
+        came += heard(&mut far).len();
+    }
+}
+
+// R3.6
+#[test]
 fn memory_of_a_burst_goes_back() {
     let limits = LinkLimits::default();
     let (near, far) = Stream::pair().unwrap();
