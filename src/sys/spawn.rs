@@ -5,6 +5,9 @@
 //! with. Its signals are as the system sets them, but for SIGHUP: who ignores it (`nohup`) goes on
 //! ignoring it in its children.
 //!
+//! Tests are in `tests/children.rs`, a process of their own: until a child has become the program
+//! it holds copies of all descriptors, and other tests would not see an end as soon as they close.
+//!
 //! To be used by a process with one thread. With several, one could make descriptors at the moment
 //! at which a child is born.
 
@@ -98,6 +101,12 @@ impl Program {
         };
         let path = found.map_err(|source| SpawnError::OwnFile { source })?;
         Ok(Program { path })
+    }
+
+    /// The program in the file `path`, for tests.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Program {
+        Program { path }
     }
 
     /// Starts the program with `arguments`, and with `title` in place of its name: it is what `ps
@@ -311,6 +320,3 @@ fn reset_ignored(signal: libc::c_int) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
