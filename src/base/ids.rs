@@ -1,5 +1,7 @@
 //! Identities as types of their own, so that a job id cannot be passed where a session is meant.
 
+use std::fmt;
+
 /// A job's id, unique for the life of a server's data and never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
@@ -88,6 +90,40 @@ pub struct Caller {
     pub session: SessionId,
     /// Which of its asks this is.
     pub seq: Seq,
+}
+
+/// Which start of which process this is: every child that a supervisor starts gets the next number,
+/// so it only grows and none is given twice in one run. What was sent to or by the process that had
+/// a place before is told by it from what is meant for, or comes from, the one that is there now.
+/// Numbers and descriptors of processes tell nothing of the kind, because the system uses them
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u32);
+
+impl Generation {
+    /// Before the first start: no process has it.
+    pub const NONE: Generation = Generation(0);
+
+    /// The one for the next start.
+    ///
+    /// # Panics
+    /// When the numbers are used up: after a start a second for 136 years.
+    #[must_use]
+    pub fn next(self) -> Generation {
+        Generation(self.0.checked_add(1).expect("generations are not used up"))
+    }
+}
+
+/// Which run of the supervisor this is: a random number, drawn at its start and known to all its
+/// children. Generations of different runs have nothing to do with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunId(pub u64);
+
+/// 16 hexadecimal digits, as `stats` shows an id.
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }
 
 /// Index of a shard: one engine with its journal.
@@ -192,6 +228,20 @@ mod tests {
         assert!(older < newer);
         assert_eq!(older.slot(), (1 << 24) - 1);
         assert_eq!(newer.slot(), 0);
+    }
+
+    // R3.3
+    #[test]
+    fn generations_only_grow() {
+        let first = Generation::NONE.next();
+        assert!(Generation::NONE < first && first < first.next());
+        assert_eq!(Generation(u32::MAX - 1).next(), Generation(u32::MAX));
+        assert!(std::panic::catch_unwind(|| Generation(u32::MAX).next()).is_err());
+    }
+
+    #[test]
+    fn a_run_is_shown_with_all_its_digits() {
+        assert_eq!(RunId(0xab).to_string(), "00000000000000ab");
     }
 
     #[test]

@@ -93,3 +93,56 @@ pub const TRIM_BYTES_MIN: usize = 16 << 20;
 
 /// Milliseconds between two attempts to give memory back, because each looks at all of it.
 pub const TRIM_PAUSE_MS: u64 = 1000;
+
+/// Descriptors that one message between processes can carry: more than one link for each shard
+/// there can be. The systems stop at 253 and above.
+pub const PASSED_FDS_MAX: usize = 64;
+
+/// Longest fragment of a body in bytes that travels between processes in one frame.
+pub const LINK_FRAGMENT_LEN_MAX: usize = 64 * 1024;
+
+/// Longest frame in bytes between processes: a fragment and all that is said about it.
+pub const LINK_FRAME_LEN_MAX: usize = LINK_FRAGMENT_LEN_MAX + 4 * 1024;
+
+/// Bytes that are read from one link in one turn.
+pub const LINK_READ_BYTES_MAX: usize = 512 * 1024;
+
+/// Bytes that one call reads from a link; the room for them is made before.
+pub const LINK_READ_LEN_MAX: usize = 64 * 1024;
+
+/// Bytes on their way out over one link above which its peer is given no more work and is not read.
+/// What a peer has asked for already may pass it.
+pub const LINK_BACKLOG_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of room that a link keeps in each direction when it has nothing to carry: a little more
+/// than Linux takes in one write, so that a busy link asks for no memory.
+pub const LINK_KEEP_BYTES_MAX: usize = 256 * 1024;
+
+/// Pieces of bytes and bodies that one gathered write to a link takes. A link carries the answers
+/// to many sessions, of which each may have a body.
+pub const LINK_PIECES_MAX: usize = 64;
+
+const _: () = assert!(
+    LINK_READ_BYTES_MAX >= LINK_FRAME_LEN_MAX,
+    "a turn can bring a whole frame"
+);
+const _: () = assert!(
+    LINK_BACKLOG_BYTES_MAX >= LINK_FRAME_LEN_MAX,
+    "a link that is empty has room for a frame"
+);
+const _: () = assert!(
+    LINK_KEEP_BYTES_MAX >= LINK_READ_LEN_MAX,
+    "a link that is read now and then asks for no memory"
+);
+
+/// Milliseconds for which a child that has ended stays away: the first time, the second, and so on;
+/// the last is for every time after.
+pub const RESTART_DELAYS_MS: [u64; 4] = [0, 100, 1_000, 5_000];
+
+/// Seconds of service after which a child that ends is treated as if it were the first time.
+pub const RESTART_RESET_SECS: u32 = 10;
+
+const _: () = assert!(
+    RESTART_RESET_SECS as u64 * 1_000 > RESTART_DELAYS_MS[RESTART_DELAYS_MS.len() - 1],
+    "a child that keeps ending is not forgiven sooner than it is started"
+);

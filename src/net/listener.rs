@@ -147,12 +147,31 @@ impl Listener {
     /// # Errors
     /// [`ListenError`].
     pub fn open(spec: &ListenSpec) -> Result<Listener, ListenError> {
+        match Listener::take_inherited(spec)? {
+            Some(listener) => Ok(listener),
+            None => Listener::bind(spec),
+        }
+    }
+
+    /// As [`Listener::open`], for `count` processes: an inherited socket is for all of them, and
+    /// without one it is as with [`Listener::bind_several`].
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn open_several(spec: &ListenSpec, count: usize) -> Result<Vec<Listener>, ListenError> {
+        match Listener::take_inherited(spec)? {
+            Some(listener) => Ok(vec![listener]),
+            None => Listener::bind_several(spec, count),
+        }
+    }
+
+    fn take_inherited(spec: &ListenSpec) -> Result<Option<Listener>, ListenError> {
         let owner = std::env::var_os("LISTEN_PID");
         let count = std::env::var_os("LISTEN_FDS");
         process::remove_listen_variables();
         let count = inherited_count(owner.as_deref(), count.as_deref(), process::pid())?;
         if count == 0 {
-            return Listener::bind(spec);
+            return Ok(None);
         }
         for warning in inherited_warnings(spec, count) {
             log::warn!(target: "listener", "{warning}");
@@ -161,7 +180,7 @@ impl Listener {
             descriptor: fd::LISTEN_FD,
             source,
         })?;
-        Listener::inherit(socket)
+        Listener::inherit(socket).map(Some)
     }
 
     /// A new socket as `spec` says.
@@ -175,6 +194,18 @@ impl Listener {
     /// [`ListenError`], of several addresses the last one's; the others' go to the log.
     pub fn bind(spec: &ListenSpec) -> Result<Listener, ListenError> {
         bind::bind(spec)
+    }
+
+    /// Listening sockets for `count` processes: one for each where the system shares connections
+    /// out among the sockets of one TCP address (Linux, FreeBSD), else a single one for all of
+    /// them. Each has a queue of its own, so all of them have to be accepted from.
+    ///
+    /// The address must be free: sockets of another server are not joined.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`]; no socket is left then.
+    pub fn bind_several(spec: &ListenSpec, count: usize) -> Result<Vec<Listener>, ListenError> {
+        bind::bind_several(spec, count)
     }
 
     /// Takes over a listening stream socket, TCP or Unix, made by somebody else, and sets on it

@@ -2,9 +2,9 @@
 //! from what is an error, so that a full socket or the end of input needs no second look.
 
 use std::io::{self, IoSlice, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 
 use crate::net::address::Address;
 use crate::sys::fd;
@@ -50,6 +50,19 @@ impl Stream {
     #[must_use]
     pub fn new(socket: Socket) -> Stream {
         Stream { socket }
+    }
+
+    /// Two Unix streams that are connected to each other, both closed on exec. They have no name,
+    /// so nobody else can connect to them.
+    ///
+    /// # Errors
+    /// If the system refuses, usually for lack of descriptors.
+    pub fn pair() -> io::Result<(Stream, Stream)> {
+        let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
+        Ok((
+            Stream::try_from(OwnedFd::from(near))?,
+            Stream::try_from(OwnedFd::from(far))?,
+        ))
     }
 
     /// Reads once into `buf`, which must not be empty.
@@ -111,6 +124,23 @@ impl Stream {
     }
 }
 
+/// Takes over a connected socket that somebody else has made, and makes it non-blocking.
+impl TryFrom<OwnedFd> for Stream {
+    type Error = io::Error;
+
+    fn try_from(descriptor: OwnedFd) -> io::Result<Stream> {
+        fd::set_nonblocking(descriptor.as_fd())?;
+        Ok(Stream::new(Socket::from(descriptor)))
+    }
+}
+
+/// To hand it to another process.
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> OwnedFd {
+        stream.socket.into()
+    }
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -131,15 +161,14 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
     use super::*;
 
     fn pair() -> (UnixStream, Stream) {
         let (near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
-        (
-            near,
-            Stream::new(Socket::from(std::os::fd::OwnedFd::from(far))),
-        )
+        (near, Stream::new(Socket::from(OwnedFd::from(far))))
     }
 
     #[test]
@@ -200,6 +229,19 @@ mod tests {
         drop(near);
         let error = far.write_vectored(&piece).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_pair_never_waits_and_is_closed_on_exec() {
+        let (near, far) = Stream::pair().unwrap();
+        for end in [&near, &far] {
+            assert_eq!(end.read(&mut [0]).unwrap(), ReadOutcome::WouldBlock);
+            let flags = fcntl(end.as_fd(), FcntlArg::F_GETFD).unwrap();
+            assert!(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC));
+        }
+        let far = Stream::try_from(OwnedFd::from(far)).unwrap();
+        far.write_vectored(&[IoSlice::new(b"x")]).unwrap();
+        assert_eq!(near.read(&mut [0]).unwrap(), ReadOutcome::Bytes(1));
     }
 
     #[test]

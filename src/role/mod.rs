@@ -2,6 +2,7 @@
 //! tested without it.
 
 mod acceptor;
+pub mod backoff;
 pub mod clients;
 mod conn;
 pub mod error;

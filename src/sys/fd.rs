@@ -1,11 +1,13 @@
-//! Descriptors: reading straight into the unused part of a buffer, flags, and descriptors that
-//! another program left open for us.
+//! Descriptors: reading straight into the unused part of a buffer, flags, descriptors that another
+//! program left open for us, and (in `pass`) those that go from one process to another.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+
+pub mod pass;
 
 /// The first descriptor that a service manager hands over.
 pub const LISTEN_FD: RawFd = 3;

@@ -203,6 +203,20 @@ pub fn pid() -> u32 {
     getpid().as_raw().unsigned_abs()
 }
 
+/// Gives the process the short name that `top` and `ps -e` show, where the system has one: on
+/// Linux its first 15 bytes. The longer title that `ps -f` shows is given by whoever starts the
+/// process (`sys::spawn`); a running process could only write over its arguments for that.
+/// A name with a zero byte changes nothing. To be called by the first thread.
+pub fn set_name(name: &str) {
+    #[cfg(target_os = "linux")]
+    if let Ok(name) = CString::new(name) {
+        // The call fails for an address that is none.
+        let _ = nix::sys::prctl::set_name(&name);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
+}
+
 /// Eight bytes that nobody can guess.
 ///
 /// # Errors
@@ -269,6 +283,19 @@ mod tests {
             return; // A user without a name, as containers like to have.
         };
         drop_privileges(OsStr::new(&me.name)).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_is_shown_as_far_as_it_fits() {
+        // The name is the thread's, and only the first thread's is the process's.
+        let shown = || std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+        set_name("owner 2");
+        assert_eq!(shown(), "owner 2\n");
+        set_name("own\0er");
+        assert_eq!(shown(), "owner 2\n");
+        set_name("frontend 1234567");
+        assert_eq!(shown(), "frontend 123456\n");
     }
 
     #[test]

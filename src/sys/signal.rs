@@ -9,8 +9,16 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-/// The signals that are listened for.
-const HEARD: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1];
+/// The signals that every process listens for.
+const HEARD: &[Signal] = &[Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1];
+
+/// The signals that a process with children listens for.
+const HEARD_WITH_CHILDREN: &[Signal] = &[
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGUSR1,
+    Signal::SIGCHLD,
+];
 
 /// Why signals cannot be listened for.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +53,8 @@ pub struct SignalSet {
     pub int: bool,
     /// SIGUSR1: drain mode.
     pub usr1: bool,
+    /// SIGCHLD: a child has ended, or was stopped or continued.
+    pub chld: bool,
 }
 
 impl SignalSet {
@@ -55,13 +65,13 @@ impl SignalSet {
     }
 }
 
-/// Listens for SIGTERM, SIGINT and SIGUSR1 as long as it lives.
+/// Listens for SIGTERM, SIGINT and SIGUSR1, and for SIGCHLD if asked to, as long as it lives.
 pub struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
 }
 
 impl Signals {
-    /// Installs the handlers, then lets the three signals through, because the mask of the program
+    /// Installs the handlers, then lets the signals through, because the mask of the program
     /// that started this one may have survived. From here on none of them ends the process.
     /// Ignores SIGPIPE for good: a write to a client that has gone is an error and no reason to
     /// die.
@@ -69,12 +79,25 @@ impl Signals {
     /// # Errors
     /// If the system refuses a step. Handlers installed so far are taken back.
     pub fn new() -> Result<Signals, SignalError> {
+        Signals::hear(HEARD)
+    }
+
+    /// As [`Signals::new`], and hears of children too. A handler is also what makes ended children
+    /// wait to be asked for, if the program that started this one has SIGCHLD ignored.
+    ///
+    /// # Errors
+    /// As [`Signals::new`].
+    pub fn with_children() -> Result<Signals, SignalError> {
+        Signals::hear(HEARD_WITH_CHILDREN)
+    }
+
+    fn hear(signals: &[Signal]) -> Result<Signals, SignalError> {
         let (read, write) = UnixStream::pair().map_err(|source| SignalError::Channel { source })?;
-        let numbers = HEARD.map(|signal| signal as i32);
+        let numbers = signals.iter().map(|&signal| signal as i32);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, numbers)
             .map_err(|source| SignalError::Install { source })?;
         ignore_broken_pipes()?;
-        let heard: SigSet = HEARD.into_iter().collect();
+        let heard: SigSet = signals.iter().copied().collect();
         heard
             .thread_unblock()
             .map_err(|errno| SignalError::Unblock {
@@ -91,6 +114,7 @@ impl Signals {
                 libc::SIGTERM => set.term = true,
                 libc::SIGINT => set.int = true,
                 libc::SIGUSR1 => set.usr1 = true,
+                libc::SIGCHLD => set.chld = true,
                 other => debug_assert!(false, "signal {other} was not asked for"),
             }
         }
@@ -125,7 +149,7 @@ mod tests {
     /// One test, because signals belong to the process and tests share it.
     #[test]
     fn signals_are_read_and_survive_a_mask() {
-        let blocked: SigSet = HEARD.into_iter().collect();
+        let blocked: SigSet = HEARD.iter().copied().collect();
         blocked.thread_block().unwrap();
         let mut signals = Signals::new().unwrap();
         assert!(signals.drain().is_empty());
@@ -151,8 +175,20 @@ mod tests {
         let ended = SignalSet {
             term: true,
             int: true,
-            usr1: false,
+            ..SignalSet::default()
         };
         assert_eq!(signals.drain(), ended);
+    }
+
+    #[test]
+    fn children_are_heard_of_by_who_asks() {
+        let mut signals = Signals::with_children().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.watch(signals.as_fd(), 1, Interest::READ).unwrap();
+        raise(Signal::SIGCHLD).unwrap();
+        let mut ready = Vec::new();
+        poller.wait(Some(10_000_000_000), &mut ready).unwrap();
+        assert!(ready[0].readable);
+        assert!(signals.drain().chld);
     }
 }

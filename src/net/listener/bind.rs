@@ -17,16 +17,32 @@ use crate::net::address::Address;
 /// What makes an address a path.
 const UNIX_PREFIX: &[u8] = b"unix:";
 
+/// Whether the system shares connections out among the sockets of one address.
+const IS_BALANCED: bool = cfg!(any(target_os = "linux", target_os = "freebsd"));
+
 /// See [`Listener::bind`].
 pub(super) fn bind(spec: &ListenSpec) -> Result<Listener, ListenError> {
-    let path = spec
-        .address
-        .as_ref()
-        .and_then(|address| address.as_bytes().strip_prefix(UNIX_PREFIX));
-    match path {
-        Some(path) => bind_unix(Path::new(OsStr::from_bytes(path))),
-        None => bind_tcp(spec),
+    match unix_path(spec) {
+        Some(path) => bind_unix(path),
+        None => bind_tcp(spec, bind_address),
     }
+}
+
+/// See [`Listener::bind_several`].
+pub(super) fn bind_several(spec: &ListenSpec, count: usize) -> Result<Vec<Listener>, ListenError> {
+    match unix_path(spec) {
+        None if IS_BALANCED && count > 1 => bind_tcp(spec, |address, is_wildcard| {
+            bind_group(address, is_wildcard, count)
+        }),
+        _ => Ok(vec![bind(spec)?]),
+    }
+}
+
+/// The path, if a Unix socket is asked for.
+fn unix_path(spec: &ListenSpec) -> Option<&Path> {
+    let address = spec.address.as_ref()?.as_bytes();
+    let path = address.strip_prefix(UNIX_PREFIX)?;
+    Some(Path::new(OsStr::from_bytes(path)))
 }
 
 fn bind_unix(path: &Path) -> Result<Listener, ListenError> {
@@ -60,14 +76,18 @@ fn bind_unix(path: &Path) -> Result<Listener, ListenError> {
     start(socket, &address)
 }
 
-fn bind_tcp(spec: &ListenSpec) -> Result<Listener, ListenError> {
+/// What `bind` makes of the first of the resolver's addresses that works.
+fn bind_tcp<T>(
+    spec: &ListenSpec,
+    bind: impl Fn(SocketAddr, bool) -> Result<T, ListenError>,
+) -> Result<T, ListenError> {
     let mut last = None;
     let is_wildcard = spec.address.is_none();
     for address in resolve(spec)? {
-        match bind_address(address, is_wildcard) {
-            Ok(listener) => {
+        match bind(address, is_wildcard) {
+            Ok(bound) => {
                 warn_of_failure(last);
-                return Ok(listener);
+                return Ok(bound);
             }
             Err(error) => warn_of_failure(last.replace(error)),
         }
@@ -91,15 +111,54 @@ pub(super) fn bind_address(
     address: SocketAddr,
     is_wildcard: bool,
 ) -> Result<Listener, ListenError> {
-    let domain = Domain::for_address(address);
+    let socket = tcp_socket(address, is_wildcard)?;
+    start(socket, &SockAddr::from(address))
+}
+
+/// Sockets that share an address. The kernel would let another server of the same user join them
+/// unasked, so one that joins nobody goes first: it finds out if the address is taken, and which
+/// port it is if any will do.
+fn bind_group(
+    address: SocketAddr,
+    is_wildcard: bool,
+    count: usize,
+) -> Result<Vec<Listener>, ListenError> {
+    let asked = SockAddr::from(address);
+    let first = tcp_socket(address, is_wildcard)?;
+    step("bind", &asked, first.bind(&asked))?;
+    let bound = step("getsockname", &asked, first.local_addr())?;
+    drop(first);
+    let mut group = Vec::with_capacity(count);
+    for _ in 0..count {
+        let socket = tcp_socket(address, is_wildcard)?;
+        step("setsockopt", &bound, share_port(&socket))?;
+        group.push(start(socket, &bound)?);
+    }
+    Ok(group)
+}
+
+#[cfg(target_os = "freebsd")]
+fn share_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port_lb(true)
+}
+
+/// Elsewhere than on Linux it would not balance, and nobody calls it.
+#[cfg(not(target_os = "freebsd"))]
+fn share_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+/// A socket that is not bound yet.
+fn tcp_socket(address: SocketAddr, is_wildcard: bool) -> Result<Socket, ListenError> {
     let target = SockAddr::from(address);
+    let domain = Domain::for_address(address);
     let socket = step("socket", &target, Socket::new(domain, Type::STREAM, None))?;
     step("setsockopt", &target, socket.set_reuse_address(true))?;
     set_tcp_options(&socket, &target)?;
     if is_wildcard && address.is_ipv6() {
         step("setsockopt", &target, socket.set_only_v6(false))?;
     }
-    start(socket, &target)
+    Ok(socket)
 }
 
 /// The options that accepted connections inherit.

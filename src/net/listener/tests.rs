@@ -237,3 +237,47 @@ fn accept_errors_are_told_apart_by_what_to_do() {
         assert!(matches!(kind(errno), AcceptError::Broken { .. }));
     }
 }
+
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+#[test]
+fn several_sockets_of_one_address_all_get_connections() {
+    let group = Listener::bind_several(&tcp(Some("127.0.0.1"), "0"), 2).unwrap();
+    assert_eq!(group.len(), 2);
+    let address = group[0].local_address();
+    assert_eq!(group[1].local_address(), address);
+    for listener in &group {
+        assert_flags(listener.as_fd());
+        assert_tcp_options(listener.as_fd());
+    }
+    // Each connection goes to either; that all of so many go to one does not happen.
+    let clients: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(address.to_string()).unwrap())
+        .collect();
+    let got = group
+        .iter()
+        .map(|listener| std::iter::from_fn(|| listener.accept().unwrap()).count());
+    let got: Vec<_> = got.collect();
+    assert!(got.iter().all(|count| *count > 0), "{got:?}");
+    assert_eq!(got.iter().sum::<usize>(), clients.len());
+}
+
+/// A server that is started twice by mistake must not get every other connection of the first.
+#[test]
+fn an_address_that_others_share_is_not_joined() {
+    let group = Listener::bind_several(&tcp(Some("127.0.0.1"), "0"), 2).unwrap();
+    let port = group[0].local_address().port().unwrap().to_string();
+    for count in [1, 2] {
+        let error = Listener::bind_several(&tcp(Some("127.0.0.1"), &port), count).unwrap_err();
+        let ListenError::Socket { step, source, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((step, source.kind()), ("bind", io::ErrorKind::AddrInUse));
+    }
+}
+
+#[test]
+fn a_path_has_one_socket_for_all() {
+    let dir = TempDir::new().unwrap();
+    let group = Listener::open_several(&unix(&dir.path().join("b.sock")), 3).unwrap();
+    assert_eq!(group.len(), 1);
+}
