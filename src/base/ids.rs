@@ -90,6 +90,19 @@ pub struct Caller {
     pub seq: Seq,
 }
 
+/// One start of a child process. The supervisor counts them, whatever the role, so a number is never
+/// used again within its run: neither pids nor descriptors tell one process from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u32);
+
+/// One run of a supervisor and all its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunId(pub u64);
+
+/// What stands for a topology: processes with different ones would send jobs to different shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub u64);
+
 /// Index of a shard: one engine with its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u8);

@@ -93,3 +93,55 @@ pub const TRIM_BYTES_MIN: usize = 16 << 20;
 
 /// Milliseconds between two attempts to give memory back, because each looks at all of it.
 pub const TRIM_PAUSE_MS: u64 = 1000;
+
+/// Bytes of a job body that one frame between two processes carries. What is longer goes in parts,
+/// between which other sessions have their turn.
+pub const BODY_PART_LEN_MAX: usize = 64 * 1024;
+
+/// Bytes of a frame's metadata: everything that it says besides its header and a body.
+pub const META_LEN_MAX: usize = 1024;
+
+/// Bytes of a frame's header.
+pub const HEADER_LEN: usize = 52;
+
+/// Bytes of the longest frame.
+pub const FRAME_LEN_MAX: usize = HEADER_LEN + META_LEN_MAX + BODY_PART_LEN_MAX;
+
+const _: () = assert!(
+    META_LEN_MAX <= u16::MAX as usize,
+    "a header can say how much metadata there is"
+);
+const _: () = assert!(
+    META_LEN_MAX >= 2 * TUBE_NAME_LEN_MAX,
+    "a name and all numbers about a tube or job fit one frame"
+);
+
+/// Numbers that a process tells of itself in one frame, besides those of its shard.
+pub const COUNTS_MAX: usize = 64;
+
+const _: () = assert!(
+    META_LEN_MAX >= COUNTS_MAX * size_of::<u64>() + META_LEN_MAX / 4,
+    "all numbers of a process fit one frame, with those of its shard"
+);
+
+/// Asks of one frontend that one owner has not answered yet.
+pub const CREDIT_ASKS: u32 = 4096;
+
+/// Bytes of such asks. One may pass it, because a body may be larger than any window.
+pub const CREDIT_BYTES: u32 = 4 << 20;
+
+/// Bytes of bodies that are being put together on one link: what the window lets under way, and
+/// one body that passes it.
+pub const ASSEMBLY_BYTES_MAX: u64 = CREDIT_BYTES as u64 + BODY_LEN_MAX_CEILING as u64;
+
+/// Bytes that a body which is being put together costs besides itself and its metadata.
+pub const ASSEMBLY_OVERHEAD_BYTES: u64 = 128;
+
+const _: () = assert!(
+    CREDIT_BYTES as usize >= 8 * FRAME_LEN_MAX,
+    "a window keeps a link busy with frames of full length"
+);
+const _: () = assert!(
+    BODY_PART_LEN_MAX <= BODY_RESERVE_LEN_MAX,
+    "the first part of a body fits the memory that it gets at once"
+);
