@@ -90,8 +90,8 @@ pub struct Caller {
     pub seq: Seq,
 }
 
-/// One start of a child process. The supervisor counts them, whatever the role, so a number is never
-/// used again within its run: neither pids nor descriptors tell one process from the next.
+/// One start of a child process. The supervisor counts them, whatever the role, so a number is
+/// never used again within its run: neither pids nor descriptors tell one process from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u32);
 

@@ -2,7 +2,7 @@
 //!
 //! | kind | metadata |
 //! | --- | --- |
-//! | hello | version 2, run 8, topology 8, role 1, index 2, generations of sender and receiver 4 each |
+//! | hello | version 2, run 8, topology 8, role 1, index 2, generations of both ends 4 each |
 //! | goodbye | why, 1: 0 for an end in order, else the number of a refusal |
 //! | ping, pong | a number that the pong repeats, 8 |
 //! | credit | asks 4, bytes 8 |

@@ -3,9 +3,9 @@
 //!
 //! A link carries frames: a [`header`], metadata, and a part of a job's body. A frame without a
 //! body, or with a small one, is all that is said; a larger body goes on in frames of its own,
-//! between which those of other sessions may come ([`frame`], [`outgoing`], [`assembler`]). What the metadata
-//! means is said by the frame's [`kind`]: an [`op`], an [`event`], or what the processes have to
-//! say to each other themselves ([`control`]).
+//! between which those of other sessions may come ([`frame`], [`outgoing`], [`assembler`]). What
+//! the metadata means is said by the frame's [`kind`]: an [`op`], an [`event`], or what the
+//! processes have to say to each other themselves ([`control`]).
 //!
 //! All numbers are little-endian and have a fixed place. Whoever changes one meets a test with
 //! literal bytes, and [`header::WIRE_VERSION`] beside it: processes of two versions never talk.

@@ -72,7 +72,8 @@ impl Outgoing {
         !self.is_empty()
     }
 
-    /// Drops what is left to say to or for a session that is gone.
+    /// Drops what is left to say to a session that has been detached, which nobody waits for. What
+    /// a frontend has to ask is never dropped: a client that puts and goes has put.
     pub fn forget(&mut self, session: u64) {
         self.unfinished.retain(|one| one.session != session);
     }

@@ -75,18 +75,18 @@ refusals! {
     BodyLength = 11, "a body that is too long or has no place";
     /// The part of a body is longer than a part may be, longer than the body, or empty.
     PartLength = 12, "a part of a body with a wrong length";
-    /// The part does not continue what came before of its session.
-    Order = 13, "a part of a body out of order";
-    /// Bodies of more bytes have begun than may be under way.
-    Budget = 14, "more bodies under way than is allowed";
-    /// More is asked than there is credit for.
-    Credit = 15, "more than there is credit for";
     /// The session is not attached.
-    Session = 16, "a session that is not attached";
+    Session = 13, "a session that is not attached";
     /// The session has been detached before, or a younger one has.
-    LateAttach = 17, "an attach that comes after the detach";
+    LateAttach = 14, "an attach that comes after the detach";
     /// The request's id is not greater than the one before it.
-    Request = 18, "a request out of order";
+    Request = 15, "a request out of order";
+    /// The part does not continue what came before of its session.
+    Order = 16, "a part of a body out of order";
+    /// Bodies of more bytes have begun than may be under way.
+    Budget = 17, "more bodies under way than is allowed";
+    /// More is asked than there is credit for.
+    Credit = 18, "more than there is credit for";
     /// The metadata says nothing.
     Meta = 19, "metadata that says nothing";
 }

@@ -170,11 +170,7 @@ impl Values {
             OpKind::Ignore => Op::Ignore { tube },
             OpKind::Put => Op::Put(self.put()),
             OpKind::Reserve => Op::Reserve {
-                style: if self.ints[0] % 2 == 0 {
-                    Style::Take
-                } else {
-                    Style::Offer
-                },
+                style: [Style::Take, Style::Offer][self.ints[0] as usize % 2],
                 wait: self.flag,
             },
             OpKind::Accept => Op::Accept { id },
@@ -637,7 +633,7 @@ proptest! {
     // A3.1
     #[test]
     fn any_metadata_is_refused_or_means_something(
-        meta in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), any::<u8>()], 0..200),
+        meta in prop::collection::vec(prop_oneof![0u8..3, any::<u8>()], 0..200),
         kind in select(all_kinds()),
     ) {
         let mut bytes = Vec::new();
