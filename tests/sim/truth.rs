@@ -118,7 +118,13 @@ impl Truth {
     }
 
     pub(crate) fn see(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
+        self.see_often(what, 1);
+    }
+
+    pub(crate) fn see_often(&mut self, what: &'static str, times: u64) {
+        if times > 0 {
+            *self.seen.entry(what).or_default() += times;
+        }
     }
 
     fn at(&mut self, shard: ShardId) -> impl Iterator<Item = &mut Known> {
