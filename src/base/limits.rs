@@ -127,7 +127,7 @@ const _: () = assert!(
 /// Asks of one frontend that one owner has not answered yet.
 pub const CREDIT_ASKS: u32 = 4096;
 
-/// Bytes of such asks. One may pass it, because a body may be larger than any window.
+/// Bytes of the bodies of such asks. One may pass it, because a body may be larger than any window.
 pub const CREDIT_BYTES: u32 = 4 << 20;
 
 /// Bytes of bodies that are being put together on one link: what the window lets under way, and

@@ -1,8 +1,10 @@
 //! Puts together what arrives over a link in several frames: of each session at most one body at a
 //! time, of all of them no more than a budget.
 //!
-//! Only frames of sessions that the receiver knows come here. A part for a session that is gone is
-//! to be dropped before, frame by frame, and [`Assembler::forget`] drops what had come of it.
+//! Only frames of sessions that the receiver knows come here. When a client of a frontend goes,
+//! [`Assembler::forget`] drops what had come for it, and the frontend drops the parts that follow
+//! before they come here. An owner forgets nothing: the detach of a session comes after the last
+//! part of what it asked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -79,9 +81,7 @@ impl Assembler {
         if header.continues {
             return self.go_on(&header, frame.part);
         }
-        if header.kind == Kind::DETACH {
-            self.forget(header.session);
-        } else if self.partial.contains_key(&header.session) {
+        if self.partial.contains_key(&header.session) {
             return Err(Refusal::Order);
         }
         if header.part_len < header.body_len {
@@ -97,7 +97,7 @@ impl Assembler {
         }))
     }
 
-    /// Drops what has come of a body of this session, which is gone.
+    /// Drops what has come of a body for this session, which is gone. It may be forgotten before.
     pub fn forget(&mut self, session: u64) {
         if let Some(partial) = self.partial.remove(&session) {
             self.held -= partial.cost;

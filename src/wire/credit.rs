@@ -4,7 +4,8 @@
 use crate::base::limits::{CREDIT_ASKS, CREDIT_BYTES};
 use crate::wire::refusal::Refusal;
 
-/// A number of asks and the bytes of their frames.
+/// A number of asks and the bytes of their bodies: the rest of an ask has a limit of its own, so
+/// that the number of asks bounds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Asks.
@@ -61,8 +62,8 @@ impl Credit {
         }
     }
 
-    /// Takes what an ask of `bytes` bytes costs, if there is anything left. It may take more bytes
-    /// than there are: a body may be larger than any window, and has to get through.
+    /// Takes what an ask with a body of `bytes` bytes costs, if there is anything left. It may take
+    /// more bytes than there are: a body may be larger than any window, and has to get through.
     ///
     /// # Errors
     /// [`Refusal::Credit`] if nothing is left. Nothing is taken then.
@@ -95,7 +96,8 @@ impl Credit {
 pub struct Owed(Amount);
 
 impl Owed {
-    /// An ask of `bytes` bytes has been obeyed and takes no memory any more.
+    /// An ask with a body of `bytes` bytes has been obeyed, or refused: it is not under way any
+    /// more.
     pub fn add(&mut self, bytes: u64) {
         self.0.asks += 1;
         self.0.bytes += bytes;

@@ -139,9 +139,6 @@ numbered! {
 }
 
 impl Kind {
-    /// The end of a session at an owner.
-    pub const DETACH: Kind = Kind::Control(ControlKind::Detach);
-
     /// Its number on the wire.
     #[must_use]
     pub fn number(self) -> u16 {
@@ -212,7 +209,7 @@ mod tests {
         for (kind, number) in [
             (Kind::Control(ControlKind::Hello), 1),
             (Kind::Control(ControlKind::Counts), 9),
-            (Kind::DETACH, 17),
+            (Kind::Control(ControlKind::Detach), 17),
             (Kind::Op(OpKind::Put), 36),
             (Kind::Op(OpKind::ReserveJob), 41),
             (Kind::Op(OpKind::ListTubes), 56),
@@ -230,7 +227,10 @@ mod tests {
             [Sender::Supervisor, Sender::Frontend, Sender::Owner].map(|from| kind.is_from(from))
         };
         assert_eq!(may(Kind::Op(OpKind::Put)), [false, true, false]);
-        assert_eq!(may(Kind::DETACH), [false, true, false]);
+        assert_eq!(
+            may(Kind::Control(ControlKind::Detach)),
+            [false, true, false]
+        );
         assert_eq!(may(Kind::Event(EventKind::NoJob)), [false, false, true]);
         assert_eq!(may(Kind::Control(ControlKind::Ping)), [true, true, true]);
     }

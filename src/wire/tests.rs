@@ -507,7 +507,7 @@ fn parts_out_of_order_are_refused_and_change_nothing() {
     assert_eq!(assembler.held(), 0);
 }
 
-// R3.6, R3.7, A3.4
+// R3.6, A3.4
 #[test]
 fn bodies_under_way_keep_to_a_budget_and_go_with_their_session() {
     let meta_len = 28;
@@ -521,11 +521,14 @@ fn bodies_under_way_keep_to_a_budget_and_go_with_their_session() {
     assert_eq!(refused.err(), Some(Refusal::Budget));
 
     let mut detach = Vec::new();
-    let head = Head::about(ENDS, Kind::DETACH, caller(5));
-    write_bare(&mut detach, head, |_| {});
-    let detached = assembler.take(frame(&detach)).unwrap().unwrap();
-    assert_eq!((detached.kind, detached.session), (Kind::DETACH, 5));
+    let kind = Kind::Control(ControlKind::Detach);
+    write_bare(&mut detach, Head::about(ENDS, kind, caller(5)), |_| {});
+    let refused = assembler.take(frame(&detach));
+    assert_eq!(refused.err(), Some(Refusal::Order), "it comes after");
+    assembler.forget(5);
     assert_eq!(assembler.held(), 0);
+    let detached = assembler.take(frame(&detach)).unwrap().unwrap();
+    assert_eq!((detached.kind, detached.session), (kind, 5));
     assert!(assembler.take(frame(&other[0])).unwrap().is_none());
     assembler.forget(6);
     assembler.forget(6);
