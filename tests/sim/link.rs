@@ -126,9 +126,9 @@ impl Link {
         // A shard keeps one offer for a session. When the session reserves anew while its answer
         // to the last offer is still on its way, that offer ends with the new ask.
         if let Ask::Submit(from, Op::Reserve { .. }) = ask
-            && let Some(id) = truth.offered(self.shard, from.session)
+            && let Some((earlier, id)) = truth.offered(self.shard, from.session)
         {
-            truth.before_ask(self.shard, &Ask::Submit(from, Op::Decline { id }));
+            truth.before_ask(self.shard, &Ask::Submit(earlier, Op::Decline { id }));
         }
         self.obey(now, ask, truth);
     }
