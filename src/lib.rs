@@ -11,6 +11,8 @@ pub mod proto;
 
 #[cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 pub mod session;
+#[cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+pub mod wire;
 
 pub mod net;
 pub mod sys;

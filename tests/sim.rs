@@ -1,6 +1,6 @@
 //! Sessions and shards in a world of their own: one thread, a clock that is a number, links that
-//! deliver when a scheduler says so, everything from one seed. What sessions do over several shards
-//! is right if it is right in whatever order things happen.
+//! carry bytes when a scheduler says so, everything from one seed. What sessions do over several
+//! shards is right if it is right in whatever order things happen.
 //!
 //! `SEED` runs one seed and tells what happens, `SEEDS` says how many are run, `STEPS` how long
 //! each is.
@@ -23,6 +23,8 @@ mod reply;
 mod truth;
 #[path = "sim/twin.rs"]
 mod twin;
+#[path = "sim/wire.rs"]
+mod wire;
 #[path = "sim/world.rs"]
 mod world;
 
@@ -66,12 +68,13 @@ fn each_seed(test: &str, run: impl Fn(u64, u64, bool) -> Seen) -> Seen {
 }
 
 /// What a run has to come across often, if it is to tell anything.
-const MATTERS: [&str; 8] = [
+const MATTERS: [&str; 9] = [
     "cancelled",
     "decline",
     "deleted",
     "expired",
     "gone",
+    "interleaved",
     "no job",
     "offered",
     "reserve while offered",

@@ -126,6 +126,10 @@ impl fmt::Display for RunId {
     }
 }
 
+/// What stands for a topology: processes with different ones would send jobs to different shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub u64);
+
 /// Index of a shard: one engine with its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u8);

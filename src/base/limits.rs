@@ -94,15 +94,61 @@ pub const TRIM_BYTES_MIN: usize = 16 << 20;
 /// Milliseconds between two attempts to give memory back, because each looks at all of it.
 pub const TRIM_PAUSE_MS: u64 = 1000;
 
+/// Bytes of a job body that one frame between two processes carries. What is longer goes in parts,
+/// between which other sessions have their turn.
+pub const BODY_PART_LEN_MAX: usize = 64 * 1024;
+
+/// Bytes of a frame's metadata: everything that it says besides its header and a body.
+pub const META_LEN_MAX: usize = 1024;
+
+/// Bytes of a frame's header.
+pub const HEADER_LEN: usize = 52;
+
+/// Bytes of the longest frame.
+pub const FRAME_LEN_MAX: usize = HEADER_LEN + META_LEN_MAX + BODY_PART_LEN_MAX;
+
+const _: () = assert!(
+    META_LEN_MAX <= u16::MAX as usize,
+    "a header can say how much metadata there is"
+);
+const _: () = assert!(
+    META_LEN_MAX >= 2 * TUBE_NAME_LEN_MAX,
+    "a name and all numbers about a tube or job fit one frame"
+);
+
+/// Numbers that a process tells of itself in one frame, besides those of its shard.
+pub const COUNTS_MAX: usize = 64;
+
+const _: () = assert!(
+    META_LEN_MAX >= COUNTS_MAX * size_of::<u64>() + META_LEN_MAX / 4,
+    "all numbers of a process fit one frame, with those of its shard"
+);
+
+/// Asks of one frontend that one owner has not answered yet.
+pub const CREDIT_ASKS: u32 = 4096;
+
+/// Bytes of the bodies of such asks. One may pass it, because a body may be larger than any window.
+pub const CREDIT_BYTES: u32 = 4 << 20;
+
+/// Bytes of bodies that are being put together on one link: what the window lets under way, and
+/// one body that passes it.
+pub const ASSEMBLY_BYTES_MAX: u64 = CREDIT_BYTES as u64 + BODY_LEN_MAX_CEILING as u64;
+
+/// Bytes that a body which is being put together costs besides itself and its metadata.
+pub const ASSEMBLY_OVERHEAD_BYTES: u64 = 128;
+
+const _: () = assert!(
+    CREDIT_BYTES as usize >= 8 * FRAME_LEN_MAX,
+    "a window keeps a link busy with frames of full length"
+);
+const _: () = assert!(
+    BODY_PART_LEN_MAX <= BODY_RESERVE_LEN_MAX,
+    "the first part of a body fits the memory that it gets at once"
+);
+
 /// Descriptors that one message between processes can carry: more than one link for each shard
 /// there can be. The systems stop at 253 and above.
 pub const PASSED_FDS_MAX: usize = 64;
-
-/// Longest fragment of a body in bytes that travels between processes in one frame.
-pub const LINK_FRAGMENT_LEN_MAX: usize = 64 * 1024;
-
-/// Longest frame in bytes between processes: a fragment and all that is said about it.
-pub const LINK_FRAME_LEN_MAX: usize = LINK_FRAGMENT_LEN_MAX + 4 * 1024;
 
 /// Bytes that are read from one link in one turn.
 pub const LINK_READ_BYTES_MAX: usize = 512 * 1024;
@@ -123,11 +169,11 @@ pub const LINK_KEEP_BYTES_MAX: usize = 256 * 1024;
 pub const LINK_PIECES_MAX: usize = 64;
 
 const _: () = assert!(
-    LINK_READ_BYTES_MAX >= LINK_FRAME_LEN_MAX,
+    LINK_READ_BYTES_MAX >= FRAME_LEN_MAX,
     "a turn can bring a whole frame"
 );
 const _: () = assert!(
-    LINK_BACKLOG_BYTES_MAX >= LINK_FRAME_LEN_MAX,
+    LINK_BACKLOG_BYTES_MAX >= FRAME_LEN_MAX,
     "a link that is empty has room for a frame"
 );
 const _: () = assert!(

@@ -12,8 +12,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::base::limits::{
-    LINK_BACKLOG_BYTES_MAX, LINK_FRAME_LEN_MAX, LINK_PIECES_MAX, LINK_READ_BYTES_MAX,
-    LINK_READ_LEN_MAX,
+    FRAME_LEN_MAX, LINK_BACKLOG_BYTES_MAX, LINK_PIECES_MAX, LINK_READ_BYTES_MAX, LINK_READ_LEN_MAX,
 };
 use crate::net::stream::{ReadOutcome, Stream, WriteOutcome};
 use crate::sys::poller::Interest;
@@ -56,7 +55,7 @@ pub struct LinkLimits {
 impl Default for LinkLimits {
     fn default() -> LinkLimits {
         LinkLimits {
-            frame_len_max: LINK_FRAME_LEN_MAX,
+            frame_len_max: FRAME_LEN_MAX,
             read_bytes_max: LINK_READ_BYTES_MAX,
             backlog_bytes_max: LINK_BACKLOG_BYTES_MAX,
         }

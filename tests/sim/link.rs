@@ -1,7 +1,6 @@
-//! Shards at the far end of links. What is asked waits in a queue until the scheduler delivers it,
-//! what is said waits in another; each queue keeps its order and none knows of the others.
-
-use std::collections::VecDeque;
+//! Shards at the far end of links. What is asked takes its way as bytes until the scheduler
+//! delivers it, and so does what is said; each direction keeps the order of each session, and none
+//! knows of the others.
 
 use beanshard::base::hash::NameHasher;
 use beanshard::base::ids::{Caller, JobId, Seq, SessionId, ShardId};
@@ -12,9 +11,11 @@ use beanshard::engine::host::{Joined, NoJournal, Outbox, Ticket};
 use beanshard::engine::op::Op;
 use beanshard::engine::{Engine, IdScheme, Settings};
 use beanshard::session::shards::{ShardMap, Shards};
+use beanshard::wire::kind::Sender;
 
-use crate::owned::{Owned, own_op};
+use crate::owned::Owned;
 use crate::truth::Truth;
+use crate::wire::Wire;
 
 /// All shards, and what is on its way to them and from them.
 pub(crate) struct SimShards {
@@ -25,8 +26,8 @@ pub(crate) struct SimShards {
 pub(crate) struct Link {
     shard: ShardId,
     pub(crate) engine: Engine,
-    pub(crate) asks: VecDeque<Ask>,
-    pub(crate) events: VecDeque<(Caller, Owned)>,
+    pub(crate) asks: Wire<Ask>,
+    pub(crate) events: Wire<(Caller, Owned)>,
 }
 
 /// What travels to a shard.
@@ -72,8 +73,8 @@ impl SimShards {
             Link {
                 shard,
                 engine,
-                asks: VecDeque::new(),
-                events: VecDeque::new(),
+                asks: Wire::new(Sender::Frontend),
+                events: Wire::new(Sender::Owner),
             }
         };
         SimShards {
@@ -94,16 +95,15 @@ impl SimShards {
 
 impl Shards for SimShards {
     fn attach(&mut self, shard: ShardId, session: SessionId) {
-        self.link(shard).asks.push_back(Ask::Attach(session));
+        self.link(shard).asks.attach(session);
     }
 
     fn submit(&mut self, _: Nanos, shard: ShardId, from: Caller, op: Op<'_>, _: &mut impl Outbox) {
-        let ask = Ask::Submit(from, own_op(op));
-        self.link(shard).asks.push_back(ask);
+        self.link(shard).asks.submit(from, &op);
     }
 
     fn detach(&mut self, _: Nanos, shard: ShardId, session: SessionId, _: &mut impl Outbox) {
-        self.link(shard).asks.push_back(Ask::Detach(session));
+        self.link(shard).asks.detach(session);
     }
 
     fn flush(&mut self) -> Ticket {
@@ -121,12 +121,14 @@ impl Link {
         let Some(ask) = self.asks.pop_front() else {
             return;
         };
+        truth.see_often("interleaved", self.asks.take_interleaved());
+        truth.see_often("interleaved", self.events.take_interleaved());
         // A shard keeps one offer for a session. When the session reserves anew while its answer
         // to the last offer is still on its way, that offer ends with the new ask.
         if let Ask::Submit(from, Op::Reserve { .. }) = ask
-            && let Some(id) = truth.offered(self.shard, from.session)
+            && let Some((earlier, id)) = truth.offered(self.shard, from.session)
         {
-            truth.before_ask(self.shard, &Ask::Submit(from, Op::Decline { id }));
+            truth.before_ask(self.shard, &Ask::Submit(earlier, Op::Decline { id }));
         }
         self.obey(now, ask, truth);
     }
@@ -193,13 +195,13 @@ struct Witness<'a> {
     shard: ShardId,
     now: Nanos,
     truth: &'a mut Truth,
-    events: &'a mut VecDeque<(Caller, Owned)>,
+    events: &'a mut Wire<(Caller, Owned)>,
 }
 
 impl Outbox for Witness<'_> {
     fn emit(&mut self, to: Caller, event: Event<'_>) {
         self.truth.on_event(self.shard, self.now, to, &event);
-        self.events.push_back((to, Owned::of(&event)));
+        self.events.emit(to, &event);
     }
 }
 

@@ -40,10 +40,10 @@ pub(crate) struct Known {
     pub(crate) offer: Option<Offer>,
 }
 
-/// To whom a job is offered, and when that ends by itself.
+/// To which ask of whom a job is offered, and when that ends by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
-    to: SessionId,
+    to: Caller,
     until: Nanos,
 }
 
@@ -54,13 +54,14 @@ impl Truth {
             Ask::Detach(session) => {
                 for job in self.at(shard) {
                     job.holder = job.holder.filter(|holder| holder != session);
-                    job.offer = job.offer.filter(|offer| offer.to != *session);
+                    job.offer = job.offer.filter(|offer| offer.to.session != *session);
                 }
             }
             Ask::Submit(from, Op::Decline { id }) => {
                 self.see("decline");
                 if let Some(job) = self.jobs.get_mut(id) {
-                    job.offer = job.offer.filter(|offer| offer.to != from.session);
+                    // The offer to an earlier ask has ended by itself.
+                    job.offer = job.offer.filter(|offer| offer.to != *from);
                 }
             }
             Ask::Submit(_, Op::Put(put)) => {
@@ -72,7 +73,7 @@ impl Truth {
 
     /// Takes note of what an engine says.
     pub(crate) fn on_event(&mut self, shard: ShardId, now: Nanos, to: Caller, event: &Event<'_>) {
-        let to = to.session;
+        let (caller, to) = (to, to.session);
         self.see(name_of(event));
         match *event {
             Event::Inserted { id } => self.insert(shard, id),
@@ -83,7 +84,8 @@ impl Truth {
             }
             Event::Offered { id, .. } => {
                 let until = now.after(Secs(OFFER_SECS_MAX));
-                self.free(id, now, to, false).offer = Some(Offer { to, until });
+                let offer = Offer { to: caller, until };
+                self.free(id, now, to, false).offer = Some(offer);
             }
             Event::Expired { id } => {
                 self.give_back(id, to);
@@ -101,13 +103,15 @@ impl Truth {
         }
     }
 
-    /// The job that is offered to the session by the shard.
-    pub(crate) fn offered(&mut self, shard: ShardId, to: SessionId) -> Option<JobId> {
-        let is_it =
-            |known: &Known| known.shard == shard && known.offer.is_some_and(|offer| offer.to == to);
-        let (&id, _) = self.jobs.iter().find(|(_, known)| is_it(known))?;
+    /// The job that is offered to the session by the shard, and to which of its asks.
+    pub(crate) fn offered(&mut self, shard: ShardId, to: SessionId) -> Option<(Caller, JobId)> {
+        let offered = |(&id, known): (&JobId, &Known)| {
+            let offer = known.offer.filter(|offer| offer.to.session == to)?;
+            (known.shard == shard).then_some((offer.to, id))
+        };
+        let found = self.jobs.iter().find_map(offered)?;
         self.see("reserve while offered");
-        Some(id)
+        Some(found)
     }
 
     /// Offers that end by themselves have ended.
@@ -118,7 +122,13 @@ impl Truth {
     }
 
     pub(crate) fn see(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
+        self.see_often(what, 1);
+    }
+
+    pub(crate) fn see_often(&mut self, what: &'static str, times: u64) {
+        if times > 0 {
+            *self.seen.entry(what).or_default() += times;
+        }
     }
 
     fn at(&mut self, shard: ShardId) -> impl Iterator<Item = &mut Known> {
@@ -143,7 +153,7 @@ impl Truth {
         assert_eq!(job.holder, None, "{id:?} is given while somebody holds it");
         let free = job
             .offer
-            .is_none_or(|offer| offer.until <= now || (accepted && offer.to == to));
+            .is_none_or(|offer| offer.until <= now || (accepted && offer.to.session == to));
         assert!(free, "{id:?} is given while it is offered: {:?}", job.offer);
         job
     }

@@ -395,6 +395,7 @@ impl World {
     }
 
     fn deliver(&mut self, shard: usize) {
+        self.table.shards.links[shard].asks.flow();
         match self.table.shards.links[shard].asks.front() {
             Some(Ask::Submit(from, op)) => {
                 say!(self, "    {} -> s{shard} {op:?}", caller(from));
