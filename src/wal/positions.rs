@@ -21,6 +21,8 @@ pub(super) struct Positions {
     /// Something waits for a sync that is not the user's wish.
     pub(super) wants_sync: bool,
     last_sync: Nanos,
+    /// Bytes that the latest sync was for.
+    last_batch: u64,
     /// When the oldest record was appended that no sync covers.
     unsynced_since: Nanos,
     /// The position at which the turn began.
@@ -47,6 +49,7 @@ impl Positions {
             is_names_dirty: false,
             wants_sync: false,
             last_sync: now,
+            last_batch: 0,
             unsynced_since: now,
             turn_start: 0,
             moved_in_turn: 0,
@@ -94,7 +97,9 @@ impl Positions {
 
     /// The sync that was under way has ended well.
     pub(super) fn end_sync(&mut self) {
-        self.synced = self.syncing.take().unwrap_or(self.synced);
+        let synced = self.syncing.take().unwrap_or(self.synced);
+        self.last_batch = synced - self.synced;
+        self.synced = synced;
         self.unconfirmed[1] = u64::MAX;
     }
 
@@ -140,7 +145,8 @@ impl Positions {
         let is_due = match self.policy {
             Sync::Always => {
                 let is_gathering = self.appended > self.turn_start
-                    && now.since(self.unsynced_since) < GATHER_NANOS;
+                    && now.since(self.unsynced_since) < GATHER_NANOS
+                    && self.appended - self.synced < self.last_batch / 2;
                 has_more && !is_gathering
             }
             Sync::Every(nanos) => has_more && self.last_sync.0.saturating_add(nanos) <= now.0,
@@ -179,20 +185,26 @@ mod tests {
     #[test]
     fn a_sync_that_answers_wait_for_gathers_while_every_turn_brings_more() {
         let mut positions = Positions::new(Sync::Always, Nanos(0));
+        assert!(turn(&mut positions, 0, 10 * 84), "nothing is known yet");
+        assert!(!positions.begin_sync(Nanos(0)));
+        positions.end_sync();
+        assert_eq!(positions.confirmed(), 10 * 84);
+
         assert!(!turn(&mut positions, 1_000, 84), "more may come");
         assert_eq!(positions.sync_moment(Nanos(1_000)), Some(Nanos(1_000)));
         assert!(turn(&mut positions, 2_000, 0), "no more has come");
-
         assert!(!turn(&mut positions, 200_000, 84));
         assert!(
             turn(&mut positions, 1_000 + GATHER_NANOS, 84),
             "long enough"
         );
-        assert!(!positions.begin_sync(Nanos(400_000)));
-        assert!(!turn(&mut positions, 500_000, 84));
-        assert_eq!(positions.confirmed(), 0);
+        assert!(turn(&mut positions, 2_000, 2 * 84), "half of the last");
+
+        positions.begin_sync(Nanos(400_000));
+        assert!(!turn(&mut positions, 500_000, 84), "one is under way");
+        assert_eq!(positions.confirmed(), 10 * 84);
         positions.end_sync();
-        assert_eq!(positions.confirmed(), 3 * 84);
+        assert_eq!(positions.confirmed(), 15 * 84);
         assert!(turn(&mut positions, 600_000, 0), "the last one is left");
     }
 
