@@ -58,12 +58,12 @@ pub(super) struct Open<F> {
 }
 
 impl<F> File<F> {
-    /// A file that was made to be written, of which nothing is written, the header included.
-    pub(super) fn new(number: u64, capacity: u64, file: F) -> File<F> {
+    /// A file of `len` bytes of which nothing is known, and that is not written.
+    pub(super) fn sealed(number: u64, len: u64) -> File<F> {
         File {
             number,
-            len: capacity,
-            capacity,
+            len,
+            capacity: len,
             end: HEAD_LEN,
             live: 0,
             jobs: Vec::new(),
@@ -72,6 +72,13 @@ impl<F> File<F> {
             emptied_at: None,
             highest: JobId(0),
             is_whole: true,
+            open: None,
+        }
+    }
+
+    /// A file that was made to be written, of which nothing is written, the header included.
+    pub(super) fn new(number: u64, capacity: u64, file: F) -> File<F> {
+        File {
             open: Some(Open {
                 file,
                 pending: Version::V7.number().to_le_bytes().to_vec(),
@@ -79,6 +86,7 @@ impl<F> File<F> {
                 is_synced: false,
                 has_copies: false,
             }),
+            ..File::sealed(number, capacity)
         }
     }
 

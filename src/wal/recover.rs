@@ -383,7 +383,7 @@ impl<S: Storage> Wal<S> {
         };
         let (source, len) = self.storage.read(&name).map_err(failed("open"))?;
         reader.progress.all_bytes += len;
-        let mut file = File::read(number, len);
+        let mut file = File::sealed(number, len);
         let at = self.files.len();
         let before = reader.highest;
         reader.highest = JobId(0);
@@ -526,24 +526,4 @@ impl<S: Storage> Wal<S> {
 
 fn used(step: &'static str, name: String, source: io::Error) -> WalError {
     WalError::Use { step, name, source }
-}
-
-impl<F> File<F> {
-    /// A file of `len` bytes that is about to be read.
-    fn read(number: u64, len: u64) -> File<F> {
-        File {
-            number,
-            len,
-            capacity: len,
-            end: HEAD_LEN,
-            live: 0,
-            jobs: Vec::new(),
-            moved: 0,
-            copies_end: None,
-            emptied_at: None,
-            highest: JobId(0),
-            is_whole: true,
-            open: None,
-        }
-    }
 }
