@@ -52,6 +52,18 @@ pub trait Journal {
 
     /// The journal's own numbers.
     fn stats(&self) -> JournalStats;
+
+    /// How much the journal has been told. One that confirms at once need not count.
+    fn position(&self) -> Ticket {
+        Ticket::default()
+    }
+
+    /// What an answer about this job has to wait for, though the answer itself wrote nothing: the
+    /// job may have been put a moment ago.
+    fn ticket_of(&self, id: JobId) -> Ticket {
+        let _ = id;
+        Ticket::default()
+    }
 }
 
 /// The journal has no room for a record.
@@ -95,17 +107,38 @@ pub trait Host: Outbox + Journal {}
 
 impl<T: Outbox + Journal> Host for T {}
 
-/// A host made of an outbox and a journal that are kept apart.
+/// A host for one call, made of an outbox and a journal that are kept apart: whatever is said after
+/// something was written down waits until that counts, whomever it is said to.
 pub struct Joined<'a, O, J> {
-    /// Takes what the engine says.
-    pub outbox: &'a mut O,
-    /// Keeps its history.
-    pub journal: &'a mut J,
+    outbox: &'a mut O,
+    journal: &'a mut J,
+    /// What the journal had been told before the call.
+    start: Ticket,
 }
 
-impl<O: Outbox, J> Outbox for Joined<'_, O, J> {
+impl<'a, O, J: Journal> Joined<'a, O, J> {
+    /// The host made of these.
+    pub fn new(outbox: &'a mut O, journal: &'a mut J) -> Joined<'a, O, J> {
+        let start = journal.position();
+        Joined {
+            outbox,
+            journal,
+            start,
+        }
+    }
+}
+
+impl<O: Outbox, J: Journal> Outbox for Joined<'_, O, J> {
     fn emit(&mut self, to: Caller, event: Event<'_>) {
-        self.outbox.emit(to, event);
+        let position = self.journal.position();
+        let ticket = if position > self.start {
+            position
+        } else if let Event::Reserved { id, .. } | Event::Found { id, .. } = event {
+            self.journal.ticket_of(id)
+        } else {
+            Ticket::default()
+        };
+        self.outbox.emit_after(ticket, to, event);
     }
 }
 
@@ -128,6 +161,14 @@ impl<O, J: Journal> Journal for Joined<'_, O, J> {
 
     fn stats(&self) -> JournalStats {
         self.journal.stats()
+    }
+
+    fn position(&self) -> Ticket {
+        self.journal.position()
+    }
+
+    fn ticket_of(&self, id: JobId) -> Ticket {
+        self.journal.ticket_of(id)
     }
 }
 

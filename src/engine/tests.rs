@@ -93,10 +93,8 @@ impl World {
             session: session(name),
             seq: Seq(1),
         };
-        let host = &mut Joined {
-            outbox: &mut self.said,
-            journal: &mut NoJournal,
-        };
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut self.said, &mut journal);
         self.engine.apply(self.now, caller, op, host).unwrap();
         self.engine.check_invariants();
     }
@@ -128,10 +126,8 @@ impl World {
         let then = self.now.after(Secs(secs));
         for moment in [Nanos(then.0 - 1), then] {
             self.now = moment;
-            let host = &mut Joined {
-                outbox: &mut self.said,
-                journal: &mut NoJournal,
-            };
+            let mut journal = NoJournal;
+            let host = &mut Joined::new(&mut self.said, &mut journal);
             self.engine.tick(self.now, host);
             self.engine.check_invariants();
             if moment < then {
@@ -141,10 +137,8 @@ impl World {
     }
 
     fn leave(&mut self, name: char) {
-        let host = &mut Joined {
-            outbox: &mut self.said,
-            journal: &mut NoJournal,
-        };
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut self.said, &mut journal);
         self.engine.detach(self.now, session(name), host);
         self.engine.check_invariants();
     }
@@ -240,10 +234,8 @@ fn a_session_that_goes_gives_everything_back() {
         session: session('b'),
         seq: Seq(9),
     };
-    let host = &mut Joined {
-        outbox: &mut w.said,
-        journal: &mut NoJournal,
-    };
+    let mut journal = NoJournal;
+    let host = &mut Joined::new(&mut w.said, &mut journal);
     assert_eq!(
         w.engine.apply(w.now, unknown, Op::PeekReady, host),
         Err(NotAttached)

@@ -2,16 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId, SessionId, ShardId};
-use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::engine::Engine;
-use crate::engine::event::Event;
-use crate::engine::host::{Journal, NoRoom, Outbox, Record, Ticket};
-use crate::engine::job::JobKey;
+use crate::engine::host::{Joined, Outbox, Ticket};
 use crate::engine::op::Op;
-use crate::engine::stats::JournalStats;
 use crate::session::shards::Shards;
 use crate::wal::error::WalError;
 use crate::wal::journal::Wal;
@@ -58,7 +53,7 @@ impl<J: ShardJournal> Shard<J> {
     /// Does what has fallen due by `now`.
     pub fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox) {
         self.engine
-            .tick(now, &mut Recorder::new(outbox, &mut self.journal));
+            .tick(now, &mut Joined::new(outbox, &mut self.journal));
     }
 
     /// When [`Shard::tick`] or [`Shards::flush`] has something to do next.
@@ -177,14 +172,14 @@ impl<J: ShardJournal> Shards for Shard<J> {
         outbox: &mut impl Outbox,
     ) {
         self.make_room(&op);
-        let host = &mut Recorder::new(outbox, &mut self.journal);
+        let host = &mut Joined::new(outbox, &mut self.journal);
         self.engine
             .apply(now, from, op, host)
             .expect("sessions attach before they ask");
     }
 
     fn detach(&mut self, now: Nanos, _: ShardId, session: SessionId, outbox: &mut impl Outbox) {
-        let host = &mut Recorder::new(outbox, &mut self.journal);
+        let host = &mut Joined::new(outbox, &mut self.journal);
         self.engine.detach(now, session, host);
     }
 
@@ -196,58 +191,5 @@ impl<J: ShardJournal> Shards for Shard<J> {
 
     fn take_id(&mut self, _: ShardId, session: SessionId) -> Option<JobId> {
         self.engine.take_id(session)
-    }
-}
-
-/// The engine's host for one call: whatever is said after something was written down waits until
-/// that counts, whomever it is said to.
-struct Recorder<'a, O, J> {
-    outbox: &'a mut O,
-    journal: &'a mut J,
-    start: Ticket,
-}
-
-impl<'a, O, J: ShardJournal> Recorder<'a, O, J> {
-    fn new(outbox: &'a mut O, journal: &'a mut J) -> Recorder<'a, O, J> {
-        let start = journal.position();
-        Recorder {
-            outbox,
-            journal,
-            start,
-        }
-    }
-}
-
-impl<O: Outbox, J: ShardJournal> Outbox for Recorder<'_, O, J> {
-    fn emit(&mut self, to: Caller, event: Event<'_>) {
-        let position = self.journal.position();
-        let ticket = match event {
-            _ if position > self.start => position,
-            Event::Reserved { id, .. } | Event::Found { id, .. } => self.journal.ticket_of(id),
-            _ => Ticket(0),
-        };
-        self.outbox.emit_after(ticket, to, event);
-    }
-}
-
-impl<O, J: Journal> Journal for Recorder<'_, O, J> {
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
-        self.journal.reserve_put(tube, body)
-    }
-
-    fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom> {
-        self.journal.reserve_update(id)
-    }
-
-    fn append(&mut self, record: Record<'_>) {
-        self.journal.append(record);
-    }
-
-    fn segment_of(&self, id: JobId, key: JobKey) -> u64 {
-        self.journal.segment_of(id, key)
-    }
-
-    fn stats(&self) -> JournalStats {
-        self.journal.stats()
     }
 }

@@ -427,6 +427,14 @@ impl<S: Storage> Journal for Wal<S> {
             ..self.counts
         }
     }
+
+    fn position(&self) -> Ticket {
+        Ticket(self.positions.appended)
+    }
+
+    fn ticket_of(&self, id: JobId) -> Ticket {
+        Ticket(self.positions.needed_for(id))
+    }
 }
 
 impl<S: Storage> ShardJournal for Wal<S> {
@@ -436,16 +444,8 @@ impl<S: Storage> ShardJournal for Wal<S> {
         self.clocks.set(now, wall);
     }
 
-    fn position(&self) -> Ticket {
-        Ticket(self.positions.appended)
-    }
-
     fn confirmed(&self) -> Ticket {
         Ticket(self.positions.confirmed())
-    }
-
-    fn ticket_of(&self, id: JobId) -> Ticket {
-        Ticket(self.positions.needed_for(id))
     }
 
     fn flush(&mut self) {

@@ -17,16 +17,9 @@ pub trait ShardJournal: Journal {
     /// It is `now`, and the wall clock shows `wall`.
     fn begin_turn(&mut self, now: Nanos, wall: WallNanos);
 
-    /// How much the journal has been told.
-    fn position(&self) -> Ticket;
-
     /// How much of it can be relied on, in the sense that its user has chosen: is written, or is
     /// synced.
     fn confirmed(&self) -> Ticket;
-
-    /// What an answer about this job has to wait for, though the answer itself wrote nothing: the
-    /// job may have been put a moment ago.
-    fn ticket_of(&self, id: JobId) -> Ticket;
 
     /// Writes what was appended, and does what is to be done in the background. What fails is told
     /// by [`ShardJournal::take_failure`].
@@ -75,15 +68,7 @@ pub trait ShardJournal: Journal {
 impl ShardJournal for NoJournal {
     fn begin_turn(&mut self, _: Nanos, _: WallNanos) {}
 
-    fn position(&self) -> Ticket {
-        Ticket(0)
-    }
-
     fn confirmed(&self) -> Ticket {
-        Ticket(0)
-    }
-
-    fn ticket_of(&self, _: JobId) -> Ticket {
         Ticket(0)
     }
 

@@ -10,7 +10,7 @@ use beanshard::base::ids::{Caller, JobId, Pri, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::{Nanos, Secs};
 use beanshard::engine::event::Event;
-use beanshard::engine::host::Outbox;
+use beanshard::engine::host::{Journal, Outbox};
 use beanshard::engine::job::{JobCounts, JobState};
 use beanshard::engine::op::{Op, Put, Style};
 use beanshard::engine::{Engine, IdScheme, Settings};

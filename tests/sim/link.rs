@@ -141,10 +141,8 @@ impl Link {
             truth,
             events: &mut self.events,
         };
-        let host = &mut Joined {
-            outbox: &mut heard,
-            journal: &mut NoJournal,
-        };
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut heard, &mut journal);
         match ask {
             Ask::Attach(session) => self.engine.attach(session),
             Ask::Detach(session) => self.engine.detach(now, session, host),
@@ -165,10 +163,8 @@ impl Link {
             truth,
             events: &mut self.events,
         };
-        let host = &mut Joined {
-            outbox: &mut heard,
-            journal: &mut NoJournal,
-        };
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut heard, &mut journal);
         self.engine.tick(now, host);
         truth.end_offers(self.shard, now);
         #[cfg(debug_assertions)]
@@ -180,10 +176,8 @@ impl Link {
     /// What the engine says to somebody who only looks.
     pub(crate) fn inspect(&mut self, now: Nanos, op: Op<'_>) -> Vec<Owned> {
         let mut seen = Seen(Vec::new());
-        let host = &mut Joined {
-            outbox: &mut seen,
-            journal: &mut NoJournal,
-        };
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut seen, &mut journal);
         let applied = self.engine.apply(now, inspector(), op, host);
         applied.expect("the inspector is attached");
         seen.0
