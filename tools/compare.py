@@ -13,6 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "target", "bench")
 BENCH = os.path.join(ROOT, "tools", "bsload", "bench.py")
 MEMORY = os.path.join(ROOT, "tools", "memory.py")
+START = os.path.join(ROOT, "tools", "start.py")
 os.environ.setdefault("BSLOAD", os.path.join(ROOT, "target", "bsload", "release", "bsload"))
 
 
@@ -87,6 +88,7 @@ def main():
     report.run(base + ["%s=%s %s%s" % (name, o.command, tcp, flags) for name, flags in ways]
                + ["--", "life", *seconds])
     report.run([sys.executable, MEMORY] + servers(o.command, tcp))
+    report.run([sys.executable, START] + servers(o.command, tcp + " -b {dir} -F"))
 
 
 main()
