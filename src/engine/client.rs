@@ -26,7 +26,7 @@ pub(super) struct Client {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     pub(super) tube: u32,
-    /// Index among the tube's waiters. Meaningless while the client does not wait.
+    /// Index among the tube's waiters. Meaningless while the client does not wait, or is parked.
     pub(super) waiter: u32,
 }
 
@@ -141,7 +141,7 @@ impl Clients {
         client
     }
 
-    #[cfg(any(test, debug_assertions))]
+    /// All of them, in no order that would mean anything.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Client)> {
         self.slots.iter()
     }

@@ -91,9 +91,15 @@ impl Engine {
             assert_eq!(tube.delayed.len() as u64, gauges.delayed);
             assert!(
                 !tube.can_serve(),
-                "{:?} has a ready job and a waiter",
+                "{:?} has a ready job and a waiter that may have it",
                 tube.name
             );
+            let parked = self
+                .clients
+                .iter()
+                .filter(|&(client, _)| self.is_held_back(client))
+                .filter(|(_, c)| c.wait().is_some() && c.watch_index(slot).is_some());
+            assert_eq!(tube.parked as usize, parked.count(), "parked ones, counted");
             let using = self
                 .clients
                 .iter()
@@ -136,7 +142,8 @@ impl Engine {
                 let waiters = self.tubes[watch.tube].waiters();
                 waiters.iter().any(|waiter| waiter.client == slot)
             });
-            let expected = if client.wait().is_some() {
+            let is_among_waiters = client.wait().is_some() && !self.is_held_back(slot);
+            let expected = if is_among_waiters {
                 client.watches.len()
             } else {
                 0
@@ -144,7 +151,7 @@ impl Engine {
             assert_eq!(
                 waits.count(),
                 expected,
-                "a client waits at all its tubes or at none"
+                "a client waits at all its tubes, or at none if it is parked"
             );
             for job in client.reserved.iter(&self.jobs) {
                 assert_eq!(self.jobs[job].record.state, JobState::Reserved { by: slot });

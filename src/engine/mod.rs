@@ -2,12 +2,13 @@
 //! file: it is told what is asked and what time it is, and says the outcome to its host.
 //!
 //! The invariant everything rests on: between calls, no tube that is not paused has both a ready
-//! job and a session that waits for it. So whatever happens makes at most one tube servable, and
-//! nobody ever has to look for it.
+//! job and a session that waits for it and may have it, which is any whose frontend is not held
+//! back. So whatever happens makes at most one tube servable, and nobody ever has to look for it.
 
 mod client;
 pub mod event;
 mod finish;
+mod hold_back;
 pub mod host;
 mod index;
 #[cfg(any(test, debug_assertions))]
@@ -26,6 +27,8 @@ pub mod stats;
 mod tests;
 mod tube;
 mod watch;
+
+use std::collections::BTreeSet;
 
 use crate::base::hash::NameHasher;
 use crate::base::heap::Heap;
@@ -49,6 +52,8 @@ pub struct Engine {
     clients: Clients,
     /// Reserved jobs and those on offer, by when that ends.
     held: Heap<DueKey>,
+    /// Frontends whose waiters are handed nothing: no more than there are frontends.
+    held_back: BTreeSet<u16>,
     ids: IdScheme,
     /// Sequence of the next job.
     next_sequence: u64,
@@ -87,6 +92,7 @@ impl Engine {
             tubes: Tubes::new(settings.hasher, kept),
             clients: Clients::default(),
             held: Heap::default(),
+            held_back: BTreeSet::new(),
             ids: settings.ids,
             next_sequence: 1,
             draining: false,
@@ -242,7 +248,7 @@ impl Engine {
             total_jobs: tube.total_jobs,
             using: tube.using.into(),
             watching: tube.watching.into(),
-            waiting: tube.waiters().len() as u64,
+            waiting: tube.waiting(),
             deletes: tube.deletes,
             pauses: tube.pauses,
             pause: tube

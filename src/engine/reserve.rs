@@ -23,25 +23,32 @@ impl Engine {
         // What the session has not answered yet, or its answer is still under way.
         self.end_wait(by.client);
         self.end_offer(now, by.client, host);
-        match self.best_watched(by.client) {
-            Some(job) => {
-                let tube = self.jobs[job].tube;
-                self.tubes[tube].pass_cursor();
-                self.give(now, job, by, style, host);
-            }
-            None => {
-                if wait {
-                    self.start_wait(
-                        by.client,
-                        Wait {
-                            seq: by.from.seq,
-                            style,
-                        },
-                    );
-                }
-                host.emit(by.from, Event::NoJob);
-            }
+        if self.reserve_at_once(now, by, style, host) {
+            return;
         }
+        if wait {
+            let seq = by.from.seq;
+            self.start_wait(by.client, Wait { seq, style });
+        }
+        host.emit(by.from, Event::NoJob);
+    }
+
+    /// Gives the client, which does not wait, the most urgent ready job that it watches. Whether
+    /// there is one.
+    pub(super) fn reserve_at_once(
+        &mut self,
+        now: Nanos,
+        by: By,
+        style: Style,
+        host: &mut impl Host,
+    ) -> bool {
+        let Some(job) = self.best_watched(by.client) else {
+            return false;
+        };
+        let tube = self.jobs[job].tube;
+        self.tubes[tube].pass_cursor();
+        self.give(now, job, by, style, host);
+        true
     }
 
     pub(super) fn accept(&mut self, now: Nanos, by: By, id: JobId, host: &mut impl Host) {
@@ -84,7 +91,8 @@ impl Engine {
                 .expect("the tube can serve")
                 .slot;
             let waiter = self.tubes[tube].take_waiter().expect("the tube can serve");
-            let wait = self.end_wait(waiter.client).expect("a waiter waits");
+            let wait = self.clients[waiter.client].wait().expect("a waiter waits");
+            self.leave_waiters(waiter.client);
             let by = By {
                 client: waiter.client,
                 from: self.clients[waiter.client].caller(wait.seq),
@@ -93,9 +101,42 @@ impl Engine {
         }
     }
 
-    /// Takes the client off the waiters of all its tubes, if it waits.
+    /// Has the client, which does not wait, wait at all its tubes; parked if its frontend is held
+    /// back.
+    pub(super) fn start_wait(&mut self, client: u32, wait: Wait) {
+        let is_parked = self.is_held_back(client);
+        let watches = self.clients[client].watches.as_mut_slice();
+        for (watch, index) in watches.iter_mut().zip(0..) {
+            let tube = &mut self.tubes[watch.tube];
+            if is_parked {
+                tube.parked += 1;
+            } else {
+                let waiter = Waiter {
+                    client,
+                    watch: index,
+                };
+                watch.waiter = tube.add_waiter(waiter);
+            }
+        }
+        self.clients[client].reserve = Reserve::Waiting(wait);
+    }
+
+    /// Ends the client's wait at all its tubes, if it waits.
     pub(super) fn end_wait(&mut self, client: u32) -> Option<Wait> {
         let wait = self.clients[client].wait()?;
+        if self.is_held_back(client) {
+            self.clients[client].reserve = Reserve::None;
+            for watch in self.clients[client].watches.as_slice() {
+                self.tubes[watch.tube].parked -= 1;
+            }
+        } else {
+            self.leave_waiters(client);
+        }
+        Some(wait)
+    }
+
+    /// Takes a client that waits, and is not parked, off the waiters of all its tubes.
+    fn leave_waiters(&mut self, client: u32) {
         self.clients[client].reserve = Reserve::None;
         for index in 0..self.clients[client].watches.len() {
             let watch = self.clients[client].watches.as_slice()[index];
@@ -104,7 +145,6 @@ impl Engine {
                 watches.as_mut_slice()[moved.watch as usize].waiter = watch.waiter;
             }
         }
-        Some(wait)
     }
 
     /// Gives the job that is kept for the client back, if one is.
@@ -113,21 +153,6 @@ impl Engine {
             self.make_ready(job);
             self.serve(now, self.jobs[job].tube, host);
         }
-    }
-
-    fn start_wait(&mut self, client: u32, wait: Wait) {
-        for (watch, index) in self.clients[client]
-            .watches
-            .as_mut_slice()
-            .iter_mut()
-            .zip(0..)
-        {
-            watch.waiter = self.tubes[watch.tube].add_waiter(Waiter {
-                client,
-                watch: index,
-            });
-        }
-        self.clients[client].reserve = Reserve::Waiting(wait);
     }
 
     /// The most urgent ready job of the tubes that the client watches and that are not paused.

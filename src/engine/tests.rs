@@ -41,9 +41,13 @@ impl Outbox for Said {
     }
 }
 
+/// The frontend of sessions `x`, `y` and `z`. All others are of frontend 0.
+const SLOW: u16 = 7;
+
 fn session(name: char) -> SessionId {
     let slot = name as u32 - 'a' as u32;
-    SessionId::new(0, u64::from(slot) + 1, slot)
+    let frontend = if name >= 'x' { SLOW } else { 0 };
+    SessionId::new(frontend, u64::from(slot) + 1, slot)
 }
 
 fn tube(name: &str) -> TubeName<'_> {
@@ -141,6 +145,41 @@ impl World {
         let host = &mut Joined::new(&mut self.said, &mut journal);
         self.engine.detach(self.now, session(name), host);
         self.engine.check_invariants();
+    }
+
+    fn hold_back(&mut self) {
+        self.engine.hold_back(SLOW);
+        self.engine.check_invariants();
+    }
+
+    fn let_go(&mut self) {
+        let mut journal = NoJournal;
+        let host = &mut Joined::new(&mut self.said, &mut journal);
+        self.engine.let_go(self.now, SLOW, host);
+        self.engine.check_invariants();
+    }
+
+    /// How many sessions wait for a job of the default tube, as `stats-tube` has it.
+    fn waiting(&mut self) -> u64 {
+        struct Waiting(u64);
+        impl Outbox for Waiting {
+            fn emit(&mut self, _: Caller, event: Event<'_>) {
+                let Event::TubeStats(stats) = event else {
+                    panic!("{event:?}")
+                };
+                self.0 = stats.waiting;
+            }
+        }
+        let (mut waiting, mut journal) = (Waiting(0), NoJournal);
+        let tube = TubeName::DEFAULT;
+        let from = Caller {
+            session: session('a'),
+            seq: Seq(1),
+        };
+        let host = &mut Joined::new(&mut waiting, &mut journal);
+        let op = Op::StatsTube { tube };
+        self.engine.apply(self.now, from, op, host).unwrap();
+        waiting.0
     }
 
     fn said(&mut self) -> String {
@@ -343,4 +382,129 @@ fn ids_that_nobody_can_have_counted_to_are_not_counted_on_from() {
     w.put('a', 0, 0, 1);
     let next = JobId::UNCOUNTED.0 - 1;
     assert_eq!(w.said(), format!("a inserted 1, a inserted {next}"));
+}
+
+// R3.6
+#[test]
+fn a_slow_frontend_is_handed_nothing_that_another_could_have() {
+    let mut w = World::of("abx");
+    w.reserve('x');
+    w.hold_back();
+    w.hold_back();
+    w.reserve('b');
+    w.put('a', 0, 0, 3);
+    w.put('a', 0, 0, 3);
+    assert_eq!(
+        w.said(),
+        "x nojob, b nojob, a inserted 1, b reserved 1, a inserted 2"
+    );
+    w.reserve('b');
+    assert_eq!(w.said(), "b reserved 2", "who asks now gets it");
+    w.let_go();
+    assert_eq!(w.said(), "", "nothing is ready");
+    w.put('a', 0, 0, 3);
+    assert_eq!(w.said(), "a inserted 3, x reserved 3");
+}
+
+// R3.6
+#[test]
+fn who_waits_at_a_slow_frontend_meets_what_is_ready_when_it_is_let_go() {
+    let mut w = World::of("axyz");
+    for name in ['z', 'y'] {
+        w.reserve(name);
+    }
+    w.hold_back();
+    w.reserve('x');
+    w.put('a', 1, 0, 3);
+    w.put('a', 0, 0, 3);
+    w.said();
+    w.let_go();
+    w.let_go();
+    assert_eq!(w.said(), "x reserved 2, y reserved 1");
+    w.put('a', 0, 0, 3);
+    assert_eq!(w.said(), "a inserted 3, z reserved 3");
+}
+
+// R3.6
+#[test]
+fn a_reserve_of_a_slow_frontend_is_answered_with_what_is_ready() {
+    let mut w = World::of("ax");
+    w.put('a', 0, 0, 3);
+    w.put('a', 0, 0, 3);
+    w.hold_back();
+    w.reserve('x');
+    w.ask(
+        'x',
+        Op::Reserve {
+            style: Style::Offer,
+            wait: true,
+        },
+    );
+    w.reserve('x');
+    w.reserve('x');
+    assert_eq!(
+        w.said(),
+        "a inserted 1, a inserted 2, x reserved 1, x offered 2, x reserved 2, x nojob"
+    );
+    w.pass(3);
+    assert_eq!(w.said(), "-, x expired 1, x expired 2", "and stay ready");
+    w.let_go();
+    assert_eq!(w.said(), "x reserved 1");
+}
+
+// R3.6
+#[test]
+fn who_is_held_back_can_end_its_wait_in_every_way() {
+    let another = tube("another");
+    let reserve = Op::Reserve {
+        style: Style::Take,
+        wait: false,
+    };
+    for (end, said) in [
+        (Some(Op::Cancel), "x cancelled"),
+        (Some(Op::Watch { tube: another }), "x watching"),
+        (Some(Op::Ignore { tube: another }), "x ignored"),
+        (Some(reserve), "x nojob"),
+        (None, ""),
+    ] {
+        let mut w = World::of("axy");
+        w.ask('x', Op::Watch { tube: another });
+        w.reserve('x');
+        w.reserve('y');
+        w.hold_back();
+        assert_eq!(w.waiting(), 2);
+        w.said();
+        match end {
+            Some(op) => w.ask('x', op),
+            None => w.leave('x'),
+        }
+        assert_eq!(w.said(), said);
+        assert_eq!(w.waiting(), 1);
+        w.put('a', 0, 0, 3);
+        w.put('a', 0, 0, 3);
+        w.said();
+        w.let_go();
+        assert_eq!(w.said(), "y reserved 1", "after {said:?}");
+    }
+}
+
+// R3.6
+#[test]
+fn a_pause_keeps_jobs_from_those_that_are_let_go_too() {
+    let mut w = World::of("ax");
+    w.reserve('x');
+    w.hold_back();
+    w.put('a', 0, 0, 3);
+    w.ask(
+        'a',
+        Op::PauseTube {
+            tube: TubeName::DEFAULT,
+            pause: Secs(2),
+        },
+    );
+    w.said();
+    w.let_go();
+    assert_eq!(w.waiting(), 1);
+    w.pass(2);
+    assert_eq!(w.said(), "-, x reserved 1");
 }

@@ -24,8 +24,10 @@ pub(super) struct Tube {
     pub(super) buried: List,
     /// Jobs by state, those on offer among the ready ones.
     pub(super) gauges: JobGauges,
-    /// Sessions that wait, in the order that [`Tube::take_waiter`] needs.
+    /// Sessions that wait and may be handed a job, in the order that [`Tube::take_waiter`] needs.
     waiters: Vec<Waiter>,
+    /// Sessions that wait and are not among `waiters`, because their frontends are held back.
+    pub(super) parked: u32,
     /// Where the next waiter is taken.
     cursor: Cursor,
     pub(super) pause: Option<Pause>,
@@ -77,6 +79,7 @@ impl Tube {
             buried: List::default(),
             gauges: JobGauges::default(),
             waiters: Vec::new(),
+            parked: 0,
             cursor: Cursor::default(),
             pause: None,
             job_count: 0,
@@ -92,6 +95,11 @@ impl Tube {
 
     pub(super) fn waiters(&self) -> &[Waiter] {
         &self.waiters
+    }
+
+    /// Sessions that wait, those included that are handed nothing now.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiters.len() as u64 + u64::from(self.parked)
     }
 
     /// Whether a ready job and a session that waits for it could meet.

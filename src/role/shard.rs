@@ -68,6 +68,18 @@ impl<J: ShardJournal> Shard<J> {
         self.engine.drain();
     }
 
+    /// Hands waiters of this frontend, which is slow to take what it is told, no job until
+    /// [`Shard::let_go`].
+    pub fn hold_back(&mut self, frontend: u16) {
+        self.engine.hold_back(frontend);
+    }
+
+    /// Lets waiters of this frontend have jobs again. To be called when its link ends, too.
+    pub fn let_go(&mut self, now: Nanos, frontend: u16, outbox: &mut impl Outbox) {
+        self.engine
+            .let_go(now, frontend, &mut Joined::new(outbox, &mut self.journal));
+    }
+
     /// Bytes that the jobs and tubes take, about.
     #[must_use]
     pub fn bytes(&self) -> usize {

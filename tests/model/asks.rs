@@ -117,12 +117,7 @@ impl Naive {
     pub(super) fn reserve(&mut self, asked: &mut Asked<'_>, style: Style, wait: bool) {
         let id = asked.from.session;
         self.end_offer(asked.now, id, asked.scribe);
-        for tube in self.session(id).watches.clone() {
-            self.tube(tube.as_name())
-                .expect("it is watched")
-                .waiters
-                .push(id);
-        }
+        self.join_waiters(id);
         self.session(id).wait = Some((asked.from.seq, style));
         self.serve(asked.now, asked.scribe);
         if self.mood(id) != Mood::Waiting {
@@ -130,17 +125,43 @@ impl Naive {
         }
         if !wait {
             self.end_wait(id);
+        } else if self.is_held_back(id.frontend) {
+            self.leave_waiters(id);
         }
         asked.say(Event::NoJob);
     }
 
     pub(super) fn end_wait(&mut self, id: SessionId) -> Option<(Seq, Style)> {
+        self.leave_waiters(id);
+        self.session(id).wait.take()
+    }
+
+    pub(super) fn is_held_back(&self, frontend: u16) -> bool {
+        self.held_back.contains(&frontend)
+    }
+
+    /// The sessions of the frontend that wait, in the order in which they came.
+    pub(super) fn waiting_of(&self, frontend: u16) -> Vec<SessionId> {
+        let sessions = self.sessions.iter();
+        let waiting = sessions.filter(|one| one.id.frontend == frontend && one.wait.is_some());
+        let mut ids: Vec<SessionId> = waiting.map(|one| one.id).collect();
+        ids.sort();
+        ids
+    }
+
+    pub(super) fn join_waiters(&mut self, id: SessionId) {
+        for tube in self.session(id).watches.clone() {
+            let tube = self.tube(tube.as_name()).expect("it is watched");
+            tube.waiters.push(id);
+        }
+    }
+
+    pub(super) fn leave_waiters(&mut self, id: SessionId) {
         for tube in &mut self.tubes {
             if let Some(at) = tube.waiters.iter().position(|&waiter| waiter == id) {
                 tube.waiters.swap_remove(at);
             }
         }
-        self.session(id).wait.take()
     }
 
     pub(super) fn accept(&mut self, asked: &mut Asked<'_>, id: JobId) {

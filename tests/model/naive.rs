@@ -6,7 +6,9 @@
 //! id) and not session by session, delays that end at one moment by id also across tubes, and a
 //! pause ends in the tick alone, after the delays. A session that goes drops its tubes first to
 //! last, where the original takes the first and then the last ones, last to first. Offers are ours:
-//! a ready job out of everybody's reach, given back before what its session holds.
+//! a ready job out of everybody's reach, given back before what its session holds. Ours, too, is
+//! that the waiters of a frontend can be held back: they are taken from among the waiters, and come
+//! back as if they asked again, first session first.
 
 mod asks;
 mod shown;
@@ -33,6 +35,8 @@ pub(crate) struct Naive {
     /// In the order of their puts.
     jobs: Vec<Job>,
     sessions: Vec<Session>,
+    /// Frontends whose sessions wait without standing among the waiters.
+    held_back: Vec<u16>,
     sequence: u64,
     draining: bool,
     timeouts: u64,
@@ -235,6 +239,26 @@ impl Queue for Naive {
     fn drain(&mut self) {
         self.draining = true;
     }
+
+    fn hold_back(&mut self, frontend: u16) {
+        if !self.is_held_back(frontend) {
+            self.held_back.push(frontend);
+            for id in self.waiting_of(frontend) {
+                self.leave_waiters(id);
+            }
+        }
+    }
+
+    /// One after the other, as if they asked now.
+    fn let_go(&mut self, now: Nanos, frontend: u16, scribe: &mut Scribe) {
+        if self.is_held_back(frontend) {
+            self.held_back.retain(|&held| held != frontend);
+            for id in self.waiting_of(frontend) {
+                self.join_waiters(id);
+                self.serve(now, scribe);
+            }
+        }
+    }
 }
 
 /// What the run asks of the model, to know what there is and what can be done.
@@ -245,6 +269,7 @@ impl Naive {
             tubes: Vec::new(),
             jobs: Vec::new(),
             sessions: Vec::new(),
+            held_back: Vec::new(),
             sequence: 0,
             draining: false,
             timeouts: 0,

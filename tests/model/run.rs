@@ -14,7 +14,7 @@ use beanshard::engine::{Engine, IdScheme, NotAttached, Settings};
 
 use crate::naive::{Mood, Naive};
 use crate::scribe::{Kept, Scribe, name_of, session_name};
-use crate::steps::{Among, Ask, Kind, Pass, SEATS, Step, TUBES, Which};
+use crate::steps::{Among, Ask, FRONTENDS, Kind, Pass, SEATS, Step, TUBES, Which};
 
 /// What the engine and its model have in common.
 pub(crate) trait Queue {
@@ -31,6 +31,8 @@ pub(crate) trait Queue {
     fn tick(&mut self, now: Nanos, scribe: &mut Scribe);
     fn next_deadline(&self) -> Option<Nanos>;
     fn drain(&mut self);
+    fn hold_back(&mut self, frontend: u16);
+    fn let_go(&mut self, now: Nanos, frontend: u16, scribe: &mut Scribe);
 }
 
 impl Queue for Engine {
@@ -66,6 +68,14 @@ impl Queue for Engine {
 
     fn drain(&mut self) {
         Engine::drain(self);
+    }
+
+    fn hold_back(&mut self, frontend: u16) {
+        Engine::hold_back(self, frontend);
+    }
+
+    fn let_go(&mut self, now: Nanos, frontend: u16, scribe: &mut Scribe) {
+        Engine::let_go(self, now, frontend, scribe);
     }
 }
 
@@ -158,6 +168,12 @@ impl World {
                 self.naive.drain();
                 self.compare("drain".into())
             }
+            Step::HoldBack { frontend } => {
+                self.engine.hold_back(*frontend);
+                self.naive.hold_back(*frontend);
+                self.compare(format!("hold back {frontend}"))
+            }
+            Step::LetGo { frontend } => self.let_go(*frontend),
             Step::Pass(pass) => self.pass(*pass),
             Step::Ask { seat, ask, room } => self.ask(*seat, ask, *room),
         }
@@ -168,7 +184,7 @@ impl World {
         if is_new {
             self.serial += 1;
         }
-        let fresh = SessionId::new(0, self.serial, seat as u32);
+        let fresh = SessionId::new(seat as u16 % FRONTENDS, self.serial, seat as u32);
         let session = *self.seats[seat].session.get_or_insert(fresh);
         self.engine.attach(session);
         self.naive.attach(session);
@@ -242,6 +258,14 @@ impl World {
             self.ask(seat, &Ask::Watch(tube), None)?;
         }
         Ok(())
+    }
+
+    fn let_go(&mut self, frontend: u16) -> Result<(), String> {
+        self.engine
+            .let_go(self.now, frontend, &mut self.engine_scribe);
+        self.naive
+            .let_go(self.now, frontend, &mut self.naive_scribe);
+        self.compare(format!("let go {frontend}"))
     }
 
     fn pass(&mut self, pass: Pass) -> Result<(), String> {

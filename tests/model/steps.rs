@@ -23,6 +23,9 @@ pub(crate) const TUBES: [(&str, u64); 12] = [
 /// Sessions that there can be at once.
 pub(crate) const SEATS: usize = 8;
 
+/// Frontends among which the sessions are shared out.
+pub(crate) const FRONTENDS: u16 = 2;
+
 /// What kind of shard it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
@@ -52,6 +55,10 @@ pub(crate) enum Step {
     },
     /// No new jobs from now on.
     Drain,
+    /// A frontend is slow: its waiters are handed nothing.
+    HoldBack { frontend: u16 },
+    /// It is not slow any more.
+    LetGo { frontend: u16 },
     /// Time passes, and what is due is done.
     Pass(Pass),
     /// A session asks something, while the journal has room for this many records.
@@ -165,6 +172,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         10 => attach.prop_map(|(seat, bare)| Step::Attach { seat, bare }),
         6 => detach.prop_map(|(seat, laden)| Step::Detach { seat, laden }),
         4 => seat.clone().prop_map(|seat| Step::TakeId { seat }),
+        4 => (0..FRONTENDS).prop_map(|frontend| Step::HoldBack { frontend }),
+        8 => (0..FRONTENDS).prop_map(|frontend| Step::LetGo { frontend }),
         3 => watch_many.prop_map(|(seat, first, count)| Step::WatchMany { seat, first, count }),
         1 => seat.prop_map(|seat| Step::Stranger { seat }),
         // Rare, because a run has little to tell after it.
