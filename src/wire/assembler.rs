@@ -5,6 +5,9 @@
 //! [`Assembler::forget`] drops what had come for it, and the frontend drops the parts that follow
 //! before they come here. An owner forgets nothing: the detach of a session comes after the last
 //! part of what it asked.
+//!
+//! A body for which there is no memory is no reason to give up the link: what comes of it is
+//! thrown away, and its message comes without it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +31,9 @@ pub struct Message<'a> {
     pub request: Seq,
     /// Its metadata.
     pub meta: Cow<'a, [u8]>,
-    /// The body, if the kind has one.
+    /// The body, if the kind has one. None although it has one if there was no memory to put it
+    /// together: whoever takes the message looks for that before it is decoded, which would refuse
+    /// it as too short. Its sender has done nothing wrong.
     pub body: Option<Body>,
 }
 
@@ -39,6 +44,7 @@ pub struct Assembler {
     /// Bytes that the bodies under way may come to take.
     held: u64,
     budget: u64,
+    memory: usize,
 }
 
 /// A body of which something is missing.
@@ -47,7 +53,8 @@ struct Partial {
     kind: Kind,
     request: Seq,
     meta: Vec<u8>,
-    body: Vec<u8>,
+    /// What has come of it. None once there was no memory for that.
+    body: Option<Vec<u8>>,
     /// Bytes that have not come.
     missing: u32,
     /// What it takes of the budget.
@@ -62,7 +69,14 @@ impl Assembler {
             partial: BTreeMap::new(),
             held: 0,
             budget,
+            memory: usize::MAX,
         }
+    }
+
+    /// From now on there is no memory for a body that takes more than `memory` bytes, as if the
+    /// system refused it. For tests of what happens then.
+    pub fn limit_memory(&mut self, memory: usize) {
+        self.memory = memory;
     }
 
     /// Bytes that the bodies under way may come to take.
@@ -116,11 +130,11 @@ impl Assembler {
             kind: header.kind,
             request: header.request,
             meta: frame.meta.to_vec(),
-            body: Vec::new(),
+            body: Some(Vec::new()),
             missing: header.body_len,
             cost,
         };
-        partial.add(frame.part);
+        partial.add(frame.part, self.memory);
         self.partial.insert(header.session, partial);
         Ok(())
     }
@@ -130,7 +144,7 @@ impl Assembler {
         let Some(partial) = partial.filter(|partial| partial.is_continued_by(header)) else {
             return Err(Refusal::Order);
         };
-        partial.add(part);
+        partial.add(part, self.memory);
         if partial.missing > 0 {
             return Ok(None);
         }
@@ -142,7 +156,7 @@ impl Assembler {
                 session: header.session,
                 request: whole.request,
                 meta: Cow::Owned(whole.meta),
-                body: Some(Body::from_vec(whole.body)),
+                body: whole.body.map(Body::from_vec),
             }
         }))
     }
@@ -155,14 +169,31 @@ impl Partial {
             && self.missing == header.body_len
     }
 
-    /// Of the body no more is allocated than about twice what has come, and never more than is to
-    /// come.
-    fn add(&mut self, part: &[u8]) {
-        if self.body.capacity() - self.body.len() < part.len() {
-            let more = self.body.len().max(part.len());
-            self.body.reserve_exact(more.min(self.missing as usize));
-        }
-        self.body.extend_from_slice(part);
+    /// Adds a part, unless there is no memory: then all of the body is given up, and what comes of
+    /// it later is thrown away.
+    fn add(&mut self, part: &[u8], memory: usize) {
+        let missing = self.missing as usize;
+        self.body = self
+            .body
+            .take()
+            .and_then(|body| extended(body, part, missing, memory));
         self.missing -= part.len() as u32;
     }
 }
+
+/// `body` and `part`, if there is memory for both. No more is allocated than about twice what has
+/// come, and never more than is to come, of which `missing` bytes are missing.
+fn extended(mut body: Vec<u8>, part: &[u8], missing: usize, memory: usize) -> Option<Vec<u8>> {
+    if body.capacity() - body.len() < part.len() {
+        let more = body.len().max(part.len()).min(missing);
+        if body.len() + more > memory {
+            return None;
+        }
+        body.try_reserve_exact(more).ok()?;
+    }
+    body.extend_from_slice(part);
+    Some(body)
+}
+
+#[cfg(test)]
+mod tests;
