@@ -116,6 +116,9 @@ const _: () = assert!(
     "a name and all numbers about a tube or job fit one frame"
 );
 
+/// Processes that have clients, at most: as many as there can be shards.
+pub const FRONTENDS_MAX: u16 = 64;
+
 /// Numbers that a process tells of itself in one frame, besides those of its shard.
 pub const COUNTS_MAX: usize = 64;
 
