@@ -116,6 +116,9 @@ const _: () = assert!(
     "a name and all numbers about a tube or job fit one frame"
 );
 
+/// Processes that have clients, at most: as many as there can be shards.
+pub const FRONTENDS_MAX: u16 = 64;
+
 /// Numbers that a process tells of itself in one frame, besides those of its shard.
 pub const COUNTS_MAX: usize = 64;
 
@@ -149,6 +152,26 @@ const _: () = assert!(
 /// Descriptors that one message between processes can carry: more than one link for each shard
 /// there can be. The systems stop at 253 and above.
 pub const PASSED_FDS_MAX: usize = 64;
+
+/// Bytes of what one process has to say to a child, or a child to it, that wait because the peer
+/// does not read. A peer that is only slow is told nothing new, so one that lets this much come
+/// together is lost.
+pub const CONTROL_BACKLOG_BYTES_MAX: usize = 256 * 1024;
+
+/// Descriptors among them: a link to each possible peer, and as many again because peers may end
+/// and come back.
+pub const CONTROL_BACKLOG_FDS_MAX: usize = 512;
+
+/// Bytes that are read from one control socket in one turn.
+pub const CONTROL_READ_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of room that a control socket keeps in each direction when it has nothing to carry.
+pub const CONTROL_KEEP_BYTES_MAX: usize = 4 * 1024;
+
+const _: () = assert!(
+    CONTROL_BACKLOG_BYTES_MAX >= CONTROL_BACKLOG_FDS_MAX * (HEADER_LEN + META_LEN_MAX / 16),
+    "descriptors that wait have room for what is said of them"
+);
 
 /// Bytes that are read from one link in one turn.
 pub const LINK_READ_BYTES_MAX: usize = 512 * 1024;

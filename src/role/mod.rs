@@ -5,6 +5,7 @@ mod acceptor;
 pub mod backoff;
 pub mod clients;
 mod conn;
+pub mod control;
 pub mod error;
 pub mod legacy;
 mod memory;

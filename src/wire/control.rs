@@ -11,6 +11,8 @@
 //! | ask for counts | a number that the answer repeats, 8 |
 //! | counts | that number 8, role 1, index 2, the shard's numbers, then up to 64 numbers of 8 |
 //! | attach, detach | nothing; the session is in the header |
+//! | setup, link, link lost | see [`crate::wire::setup`] |
+//! | ready | nothing |
 
 use crate::base::ids::{Fingerprint, Generation, RunId};
 use crate::base::limits::{COUNTS_MAX, META_LEN_MAX};
@@ -20,6 +22,7 @@ use crate::wire::cursor::{Cursor, write_u16, write_u32, write_u64};
 use crate::wire::header::{Ends, WIRE_VERSION};
 use crate::wire::kind::{ControlKind, Sender};
 use crate::wire::refusal::{DecodeError, Refusal};
+use crate::wire::setup::{LinkLost, Peer, Setup};
 use crate::wire::stats;
 
 /// Anything that processes say for themselves.
@@ -43,6 +46,14 @@ pub enum Control<'a> {
     AskCounts(u64),
     /// The answer.
     Counts(Counts<'a>),
+    /// What the child is to be. The first frame to it; a frontend's listening socket comes along.
+    Setup(Setup),
+    /// The child serves.
+    Ready,
+    /// A link to this peer comes along.
+    Link(Peer),
+    /// There is no link to this owner any more.
+    LinkLost(LinkLost),
     /// The session is about to ask.
     Attach,
     /// The session is gone, with all that it held.
@@ -197,6 +208,10 @@ impl Control<'_> {
             Control::Drain => ControlKind::Drain,
             Control::AskCounts(_) => ControlKind::AskCounts,
             Control::Counts(_) => ControlKind::Counts,
+            Control::Setup(_) => ControlKind::Setup,
+            Control::Ready => ControlKind::Ready,
+            Control::Link(_) => ControlKind::Link,
+            Control::LinkLost(_) => ControlKind::LinkLost,
             Control::Attach => ControlKind::Attach,
             Control::Detach => ControlKind::Detach,
         }
@@ -222,7 +237,10 @@ impl Control<'_> {
                 stats::write_shard(out, &counts.shard);
                 counts.numbers.write(out);
             }
-            Control::Drain | Control::Attach | Control::Detach => {}
+            Control::Setup(setup) => setup.write(out),
+            Control::Link(peer) => peer.write(out),
+            Control::LinkLost(owner) => owner.write(out),
+            Control::Drain | Control::Ready | Control::Attach | Control::Detach => {}
         }
     }
 }
@@ -256,6 +274,10 @@ pub fn decode(kind: ControlKind, meta: &[u8]) -> Result<Control<'_>, DecodeError
             shard: stats::read_shard(from)?,
             numbers: Numbers::read(from)?,
         }),
+        ControlKind::Setup => Control::Setup(Setup::read(from)?),
+        ControlKind::Ready => Control::Ready,
+        ControlKind::Link => Control::Link(Peer::read(from)?),
+        ControlKind::LinkLost => Control::LinkLost(LinkLost::read(from)?),
         ControlKind::Attach => Control::Attach,
         ControlKind::Detach => Control::Detach,
     };
@@ -298,7 +320,7 @@ fn read_hello(from: &mut Cursor<'_>) -> Result<Hello, DecodeError> {
 }
 
 /// Numbers for ever, too.
-fn role_number(role: Sender) -> u8 {
+pub(super) fn role_number(role: Sender) -> u8 {
     match role {
         Sender::Supervisor => 1,
         Sender::Frontend => 2,
@@ -306,7 +328,7 @@ fn role_number(role: Sender) -> u8 {
     }
 }
 
-fn read_role(from: &mut Cursor<'_>) -> Result<Sender, DecodeError> {
+pub(super) fn read_role(from: &mut Cursor<'_>) -> Result<Sender, DecodeError> {
     match from.u8()? {
         1 => Ok(Sender::Supervisor),
         2 => Ok(Sender::Frontend),

@@ -70,6 +70,10 @@ numbered! {
         Drain = 7,
         AskCounts = 8,
         Counts = 9,
+        Setup = 10,
+        Ready = 11,
+        Link = 12,
+        LinkLost = 13,
         Attach = 16,
         Detach = 17,
     }
@@ -175,9 +179,14 @@ impl Kind {
             Kind::Op(_) => sender == Sender::Frontend,
             Kind::Event(_) => sender == Sender::Owner,
             Kind::Control(kind) => match kind {
-                ControlKind::Attach | ControlKind::Detach => sender == Sender::Frontend,
+                ControlKind::Attach | ControlKind::Detach | ControlKind::LinkLost => {
+                    sender == Sender::Frontend
+                }
                 ControlKind::Credit | ControlKind::Refused => sender == Sender::Owner,
-                ControlKind::Drain => sender == Sender::Supervisor,
+                ControlKind::Drain | ControlKind::Setup | ControlKind::Link => {
+                    sender == Sender::Supervisor
+                }
+                ControlKind::Ready => sender != Sender::Supervisor,
                 ControlKind::Hello
                 | ControlKind::Goodbye
                 | ControlKind::Ping
@@ -196,7 +205,7 @@ mod tests {
     // R3.2
     #[test]
     fn numbers_are_pinned_and_lead_back() {
-        let known: Vec<u16> = (1..=9)
+        let known: Vec<u16> = (1..=13)
             .chain(16..=17)
             .chain(32..=56)
             .chain(128..=153)
@@ -209,6 +218,10 @@ mod tests {
         for (kind, number) in [
             (Kind::Control(ControlKind::Hello), 1),
             (Kind::Control(ControlKind::Counts), 9),
+            (Kind::Control(ControlKind::Setup), 10),
+            (Kind::Control(ControlKind::Ready), 11),
+            (Kind::Control(ControlKind::Link), 12),
+            (Kind::Control(ControlKind::LinkLost), 13),
             (Kind::Control(ControlKind::Detach), 17),
             (Kind::Op(OpKind::Put), 36),
             (Kind::Op(OpKind::ReserveJob), 41),
@@ -231,6 +244,11 @@ mod tests {
             may(Kind::Control(ControlKind::Detach)),
             [false, true, false]
         );
+        let told = |kind| may(Kind::Control(kind));
+        assert_eq!(told(ControlKind::Setup), [true, false, false]);
+        assert_eq!(told(ControlKind::Link), [true, false, false]);
+        assert_eq!(told(ControlKind::LinkLost), [false, true, false]);
+        assert_eq!(told(ControlKind::Ready), [false, true, true]);
         assert_eq!(may(Kind::Event(EventKind::NoJob)), [false, false, true]);
         assert_eq!(may(Kind::Control(ControlKind::Ping)), [true, true, true]);
     }

@@ -24,6 +24,7 @@ pub mod kind;
 pub mod op;
 pub mod outgoing;
 pub mod refusal;
+pub mod setup;
 pub mod stats;
 
 #[cfg(test)]

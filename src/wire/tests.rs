@@ -23,6 +23,7 @@ use crate::wire::header::{Ends, Expected};
 use crate::wire::kind::{ControlKind, EventKind, Kind, OpKind, Sender};
 use crate::wire::outgoing::Outgoing;
 use crate::wire::refusal::{DecodeError, Refusal};
+use crate::wire::setup;
 use crate::wire::{event, op};
 
 const ENDS: Ends = Ends {
@@ -259,6 +260,10 @@ impl Values {
                 shard: self.shard(),
                 numbers: Numbers::of(&self.longs),
             }),
+            ControlKind::Setup | ControlKind::Link | ControlKind::LinkLost => {
+                setup::tests::sample(kind, &self.longs, &self.ints, self.flag)
+            }
+            ControlKind::Ready => Control::Ready,
             ControlKind::Attach => Control::Attach,
             ControlKind::Detach => Control::Detach,
         }
@@ -368,6 +373,7 @@ fn metadata_is_pinned() {
             3 | 4 | 8 => id.to_vec(),
             5 => [&b"\x08\0\0\0"[..], id].concat(),
             9 => [&id[..], b"\x03\x04\0", &shard, b"\x07", &longs].concat(),
+            10 | 12 | 13 => setup::tests::pinned(kind),
             32 | 34 | 35 | 54 | 152 => name.to_vec(),
             36 => [&id[..], two, b"\x08\0\0\0\x09\0\0\0\x0a\0\0\0"].concat(),
             37 => b"\0\x01".to_vec(),
