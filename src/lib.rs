@@ -14,6 +14,9 @@ pub mod session;
 #[cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 pub mod wire;
 
+#[cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+pub mod channel;
+
 pub mod net;
 pub mod sys;
 pub mod wal;

@@ -133,9 +133,9 @@ pub const CREDIT_ASKS: u32 = 4096;
 /// Bytes of the bodies of such asks. One may pass it, because a body may be larger than any window.
 pub const CREDIT_BYTES: u32 = 4 << 20;
 
-/// Bytes of bodies that are being put together on one link: what the window lets under way, and
-/// one body that passes it.
-pub const ASSEMBLY_BYTES_MAX: u64 = CREDIT_BYTES as u64 + BODY_LEN_MAX_CEILING as u64;
+/// Bytes of bodies on their way over one link above which an owner gives its frontend no more work.
+/// What was asked for already may pass it.
+pub const LINK_BODIES_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes that a body which is being put together costs besides itself and its metadata.
 pub const ASSEMBLY_OVERHEAD_BYTES: u64 = 128;

@@ -1,6 +1,8 @@
 //! The way from a session to the shards: which shard has what, and how to ask it.
 
-use crate::base::ids::{Caller, JobId, SessionId, ShardId, ShardSet};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::base::ids::{Caller, Fingerprint, JobId, SessionId, ShardId, ShardSet};
 use crate::base::name::TubeName;
 use crate::base::slot::{SLOTS, Slot};
 use crate::base::time::Nanos;
@@ -33,6 +35,23 @@ pub trait Shards {
     /// Takes the id of a job that the session has begun to send, from the shard of the tube that
     /// it uses. None where the shard is elsewhere and gives the id when the job arrives.
     fn take_id(&mut self, shard: ShardId, session: SessionId) -> Option<JobId>;
+
+    /// Whether all of `shards` can be asked now. A shard of the same process always can.
+    fn reach(&self, shards: ShardSet) -> Reach {
+        let _ = shards;
+        Reach::Now
+    }
+}
+
+/// Whether shards can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing is in the way.
+    Now,
+    /// This one takes no more for now; it will say when it does.
+    Full(ShardId),
+    /// There is no way to this one.
+    Down(ShardId),
 }
 
 /// Which shard has which tube and which job. Slots are spread over the shards in ranges.
@@ -84,6 +103,14 @@ impl ShardMap {
         }
     }
 
+    /// What stands for this map: the number of slots, that of shards, and which shard has each slot.
+    #[must_use]
+    pub fn fingerprint(self) -> Fingerprint {
+        let mut text = format!("slots {SLOTS} shards {}", self.count).into_bytes();
+        text.extend((0..SLOTS as u16).map(|slot| self.of_slot(Slot(slot)).0));
+        Fingerprint(xxh3_64(&text))
+    }
+
     fn of_slot(self, slot: Slot) -> ShardId {
         ShardId((u64::from(slot.0) * self.count / SLOTS) as u8)
     }
@@ -104,6 +131,18 @@ mod tests {
                 assert!(map.all().contains(map.of_tube(tube)));
             }
         }
+    }
+
+    // Data on disk will depend on it.
+    #[test]
+    fn fingerprints_are_pinned() {
+        let of = |count| ShardMap::new(count).fingerprint().0;
+        let pinned = [
+            8_872_533_124_990_317_685,
+            2_309_423_521_372_485_651,
+            4_572_924_872_198_090_783,
+        ];
+        assert_eq!([of(1), of(2), of(64)], pinned);
     }
 
     #[test]

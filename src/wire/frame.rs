@@ -20,6 +20,19 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// How many bytes the frame has that `bytes` begin with. None until its header is there.
+    ///
+    /// # Errors
+    /// Whatever is wrong with its header.
+    pub fn len(bytes: &[u8], expected: &Expected) -> Result<Option<usize>, Refusal> {
+        let Some(head) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Ok(None);
+        };
+        let header = Header::decode(head, expected)?;
+        let rest = usize::from(header.meta_len) + header.part_len as usize;
+        Ok(Some(HEADER_LEN + rest))
+    }
+
     /// Takes a frame off the front of `bytes`. None, and nothing is taken, until all of it is
     /// there: at most [`FRAME_LEN_MAX`](crate::base::limits::FRAME_LEN_MAX) bytes.
     ///

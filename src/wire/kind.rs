@@ -142,6 +142,34 @@ numbered! {
     }
 }
 
+impl EventKind {
+    /// Whether it carries a job's body, if only one of 0 bytes.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        matches!(self, EventKind::Reserved | EventKind::Found)
+    }
+}
+
+impl OpKind {
+    /// Whether it carries a job's body, if only one of 0 bytes.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        self == OpKind::Put
+    }
+
+    /// Whether it goes on with an earlier request of its session, whose id it carries.
+    #[must_use]
+    pub fn refers_back(self) -> bool {
+        matches!(self, OpKind::Accept | OpKind::Decline | OpKind::Cancel)
+    }
+
+    /// Whether a session may be introduced by it, before its first request and without an id.
+    #[must_use]
+    pub fn introduces(self) -> bool {
+        matches!(self, OpKind::Use | OpKind::Watch)
+    }
+}
+
 impl Kind {
     /// Its number on the wire.
     #[must_use]
@@ -167,8 +195,8 @@ impl Kind {
     pub fn has_body(self) -> bool {
         match self {
             Kind::Control(_) => false,
-            Kind::Op(kind) => kind == OpKind::Put,
-            Kind::Event(kind) => matches!(kind, EventKind::Reserved | EventKind::Found),
+            Kind::Op(kind) => kind.has_body(),
+            Kind::Event(kind) => kind.has_body(),
         }
     }
 

@@ -54,6 +54,18 @@ const MODULES: &[Module] = &[
             "engine::host",
         ],
     ),
+    pure(
+        "channel",
+        3,
+        &[
+            "base",
+            "wire",
+            "session",
+            "engine::op",
+            "engine::event",
+            "engine::host",
+        ],
+    ),
     shell("sys", 3, &["base"]),
     shell("net", 3, &["base", "sys"]),
     shell(
@@ -73,7 +85,8 @@ const MODULES: &[Module] = &[
         "role",
         4,
         &[
-            "base", "engine", "proto", "wire", "session", "sys", "net", "wal", "cli", "logging",
+            "base", "engine", "proto", "wire", "session", "channel", "sys", "net", "wal", "cli",
+            "logging",
         ],
     ),
     shell("capi", 4, &["base", "engine", "sys", "net", "cli", "error"]),

@@ -1,0 +1,289 @@
+//! The owner's end of its link to one frontend: what comes is checked before anything is changed,
+//! and what is refused is counted by its kind.
+//!
+//! The checks are those of [`crate::wire`], then in the order of their numbers: the session is
+//! attached, an attach is younger than every attach before it, the request is younger than the
+//! session's last, parts follow one another, bodies under way have room, credit is there, and the
+//! fields say something.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::base::ids::{Caller, Seq, SessionId};
+use crate::channel::Terms;
+use crate::channel::speaker::Speaker;
+use crate::engine::event::Event;
+use crate::engine::host::Ticket;
+use crate::wire::assembler::{Assembler, Message};
+use crate::wire::control::{self, Control, Hello};
+use crate::wire::credit::{Credit, Owed};
+use crate::wire::frame::Frame;
+use crate::wire::header::{Expected, Header};
+use crate::wire::kind::{ControlKind, Kind, OpKind};
+use crate::wire::refusal::Refusal;
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct FarEnd {
+    frontend: u16,
+    /// What the frontend has to say first.
+    awaited: Hello,
+    expected: Expected,
+    is_greeted: bool,
+    speaker: Speaker,
+    /// What has to be confirmed before anything that was said leaves.
+    held_until: Ticket,
+    /// The attached sessions by their numbers.
+    sessions: HashMap<u64, Known, FxBuildHasher>,
+    /// Number of the latest attach.
+    last_attach: Seq,
+    /// What the frontend may still ask.
+    credit: Credit,
+    /// What it is granted anew with the next frames that go.
+    owed: Owed,
+    assembler: Assembler,
+}
+
+/// An attached session.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The last of its requests.
+    last: Seq,
+    /// Bytes of credit that the request took of which not all has come.
+    cost: u32,
+}
+
+/// What a frontend has asked.
+#[derive(Debug)]
+pub enum Asked<'a> {
+    /// A session is about to ask.
+    Attach(SessionId),
+    /// A session is gone. It may have been gone before.
+    Detach(SessionId),
+    /// A session asks.
+    Op {
+        /// Who, and under which number.
+        from: Caller,
+        /// What.
+        kind: OpKind,
+        /// Its fields and body. There is no memory for the body if it has none though its kind has.
+        message: Message<'a>,
+    },
+    /// It says nothing more, because of what we have said if there is a reason.
+    Goodbye(Option<Refusal>),
+    /// Nothing that has to be done: a part of a body, a greeting.
+    Nothing,
+    /// It was refused, which concerns the session alone: its frontend has been told.
+    Refused(Refusal),
+}
+
+impl FarEnd {
+    /// The end of a new link.
+    #[must_use]
+    pub fn new(terms: &Terms) -> FarEnd {
+        let (own, awaited) = (terms.own, terms.awaited);
+        let mut speaker = Speaker::new(own.ends);
+        speaker.say(&Control::Hello(own));
+        FarEnd {
+            frontend: awaited.index,
+            awaited,
+            expected: Expected {
+                ends: awaited.ends,
+                from: awaited.role,
+                body_len_max: terms.body_len_max,
+            },
+            is_greeted: false,
+            speaker,
+            held_until: Ticket::default(),
+            sessions: HashMap::default(),
+            last_attach: Seq::NONE,
+            credit: Credit::of(terms.window),
+            owed: Owed::default(),
+            assembler: Assembler::new(terms.owner_budget()),
+        }
+    }
+
+    /// How frames that come are told from what is none.
+    #[must_use]
+    pub fn expected(&self) -> &Expected {
+        &self.expected
+    }
+
+    /// The sessions that are attached, in the order of their numbers.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionId> {
+        let frontend = self.frontend;
+        let session = |&number| SessionId { frontend, number };
+        let mut all: Vec<SessionId> = self.sessions.keys().map(session).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Takes a frame that the frontend has sent.
+    ///
+    /// # Errors
+    /// What is wrong with it, if it costs the link: nothing that follows can be trusted. Nothing
+    /// has changed.
+    pub fn take<'a>(&mut self, frame: Frame<'a>) -> Result<Asked<'a>, Refusal> {
+        let header = frame.header;
+        let caller = header.caller(self.frontend);
+        match header.kind {
+            Kind::Control(kind) => self.take_control(kind, caller, frame.meta),
+            Kind::Op(_) if !self.is_greeted => Err(Refusal::Order),
+            Kind::Op(kind) => match self.check(&header, kind) {
+                Ok(()) => self.take_op(caller, kind, frame),
+                Err(refusal) if refusal.costs_link() => Err(refusal),
+                Err(refusal) => Ok(self.refuse(caller, &header, refusal)),
+            },
+            Kind::Event(_) => Err(Refusal::Kind),
+        }
+    }
+
+    /// The session is told something. It leaves when `ticket` is confirmed, and so does all else.
+    pub fn event(&mut self, ticket: Ticket, to: Caller, event: &Event<'_>) {
+        if self.sessions.contains_key(&to.session.number) {
+            self.held_until = self.held_until.max(ticket);
+            self.speaker.event(to, event);
+        }
+    }
+
+    /// Says why nothing more will be said.
+    pub fn part(&mut self, why: Option<Refusal>) {
+        self.speaker.say(&Control::Goodbye(why));
+    }
+
+    /// Bytes that are to go out, parts of bodies included.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.speaker.len()
+    }
+
+    /// Appends what is to go out, of large bodies as much as there is `room` for in bytes. What
+    /// says something that is not confirmed yet stays.
+    pub fn write(&mut self, out: &mut Vec<u8>, room: usize, confirmed: Ticket) {
+        if let Some(amount) = self.owed.take() {
+            let granted = self.credit.grant(amount);
+            debug_assert!(granted.is_ok(), "what is owed was spent");
+            self.speaker.say(&Control::Credit(amount));
+        }
+        if self.held_until <= confirmed {
+            self.speaker.write(out, room);
+        }
+    }
+
+    fn take_control<'a>(
+        &mut self,
+        kind: ControlKind,
+        caller: Caller,
+        meta: &[u8],
+    ) -> Result<Asked<'a>, Refusal> {
+        let said = control::decode(kind, meta)?;
+        if let Control::Goodbye(why) = said {
+            return Ok(Asked::Goodbye(why));
+        }
+        if let Control::Hello(hello) = said {
+            if self.is_greeted {
+                return Err(Refusal::Order);
+            }
+            hello.check(&self.awaited)?;
+            self.is_greeted = true;
+            return Ok(Asked::Nothing);
+        }
+        if !self.is_greeted {
+            return Err(Refusal::Order);
+        }
+        if said == Control::Attach {
+            return Ok(self.attach(caller));
+        }
+        if said == Control::Detach {
+            return Ok(self.detach(caller.session));
+        }
+        Err(Refusal::Kind)
+    }
+
+    /// An attach has a number of its own, which grows. One that comes late, after the session was
+    /// detached, has been overtaken and would undo the clean-up.
+    fn attach<'a>(&mut self, caller: Caller) -> Asked<'a> {
+        if caller.seq <= self.last_attach {
+            self.speaker
+                .say_about(caller, &Control::Refused(Refusal::LateAttach));
+            return Asked::Refused(Refusal::LateAttach);
+        }
+        self.last_attach = caller.seq;
+        let known = Known {
+            last: Seq::NONE,
+            cost: 0,
+        };
+        self.sessions.insert(caller.session.number, known);
+        Asked::Attach(caller.session)
+    }
+
+    /// A detach that is repeated finds nothing to do.
+    fn detach<'a>(&mut self, session: SessionId) -> Asked<'a> {
+        if self.sessions.remove(&session.number).is_none() {
+            return Asked::Nothing;
+        }
+        self.speaker.forget(session.number);
+        Asked::Detach(session)
+    }
+
+    /// The checks that need to know the session.
+    fn check(&self, header: &Header, kind: OpKind) -> Result<(), Refusal> {
+        let Some(known) = self.sessions.get(&header.session) else {
+            return Err(Refusal::Session);
+        };
+        let (request, last) = (header.request, known.last);
+        let is_in_order = if header.continues {
+            request == last
+        } else if kind.refers_back() {
+            request != Seq::NONE && request <= last
+        } else {
+            request > last || (kind.introduces() && request == Seq::NONE && last == Seq::NONE)
+        };
+        if is_in_order {
+            Ok(())
+        } else {
+            Err(Refusal::Request)
+        }
+    }
+
+    fn take_op<'a>(
+        &mut self,
+        from: Caller,
+        kind: OpKind,
+        frame: Frame<'a>,
+    ) -> Result<Asked<'a>, Refusal> {
+        let header = frame.header;
+        let message = self.assembler.take(frame)?;
+        let Some(known) = self.sessions.get_mut(&header.session) else {
+            return Err(Refusal::Session);
+        };
+        if !header.continues {
+            self.credit.spend(header.body_len.into())?;
+            known.last = known.last.max(header.request);
+            known.cost = header.body_len;
+        }
+        let Some(message) = message else {
+            return Ok(Asked::Nothing);
+        };
+        self.owed.add(known.cost.into());
+        Ok(Asked::Op {
+            from,
+            kind,
+            message,
+        })
+    }
+
+    /// Tells the frontend. What it had to pay it gets back.
+    fn refuse<'a>(&mut self, caller: Caller, header: &Header, refusal: Refusal) -> Asked<'a> {
+        if !header.continues {
+            let cost = header.body_len.into();
+            if self.credit.spend(cost).is_ok() {
+                self.owed.add(cost);
+            }
+            self.speaker.say_about(caller, &Control::Refused(refusal));
+        }
+        Asked::Refused(refusal)
+    }
+}
