@@ -39,7 +39,12 @@ fn wal_exit_code(error: &WalError) -> u8 {
 
 fn role_exit_code(error: &RoleError) -> u8 {
     match error {
-        RoleError::Poller { .. } | RoleError::Wait { .. } | RoleError::WatchWal { .. } => 1,
+        RoleError::Poller { .. }
+        | RoleError::Wait { .. }
+        | RoleError::WatchWal { .. }
+        | RoleError::Control(_)
+        | RoleError::Told { .. }
+        | RoleError::WatchControl { .. } => 1,
         RoleError::WatchListener { .. } => 2,
         RoleError::Wal(wal) => wal_exit_code(wal),
         RoleError::Listen { .. } | RoleError::Signal(_) | RoleError::WatchSignals { .. } => 111,

@@ -22,6 +22,7 @@ use crate::session::input::LEFTOVER_LEN_MAX;
 use crate::session::shards::Shards;
 use crate::session::table::{Fed, Sessions};
 use crate::sys::poller::{Interest, Poller, Ready};
+use crate::sys::process;
 
 /// See the module's description.
 pub struct Clients<S> {
@@ -221,7 +222,8 @@ impl<S: Shards> Clients<S> {
 
     fn answer_stats(&mut self, now: Nanos) {
         if self.sessions.is_stats_due() {
-            self.sessions.answer_stats(&self.facts.stats(now));
+            self.sessions
+                .answer_stats(&self.facts.stats(now, process::usage()));
         }
     }
 

@@ -3,9 +3,11 @@
 use std::io;
 
 use crate::net::listener::ListenError;
+use crate::role::control::ControlError;
 use crate::sys::process::ProcessError;
 use crate::sys::signal::SignalError;
 use crate::wal::error::WalError;
+use crate::wire::kind::ControlKind;
 
 /// Why a process cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +31,21 @@ pub enum RoleError {
     /// The channel by which the binlog tells of syncs cannot be watched.
     #[error("cannot watch the binlog")]
     WatchWal {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The control socket is of no use any more.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The supervisor says what it has not to say to this process.
+    #[error("the supervisor says what has no meaning here: {kind:?}")]
+    Told {
+        /// What it says.
+        kind: ControlKind,
+    },
+    /// The control socket cannot be watched.
+    #[error("cannot watch the control socket")]
+    WatchControl {
         /// What the system said.
         source: io::Error,
     },

@@ -4,7 +4,6 @@ use std::error::Error as _;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::base::hash::NameHasher;
 use crate::base::ids::ShardId;
 use crate::base::time::Nanos;
 use crate::cli::{Config, SyncPolicy, VERSION};
@@ -15,7 +14,9 @@ use crate::role::acceptor::Acceptor;
 use crate::role::clients::Clients;
 use crate::role::error::RoleError;
 use crate::role::memory::Memory;
-use crate::role::process::{ProcessFacts, announce_ready, announce_stopping, draw_run_id};
+use crate::role::process::{
+    ProcessFacts, announce_ready, announce_stopping, draw_hasher, draw_run_id,
+};
 use crate::role::shard::Shard;
 use crate::role::trace::Tracer;
 use crate::session::shards::ShardMap;
@@ -77,6 +78,7 @@ impl<J: ShardJournal> Legacy<J> {
         let listener = Listener::open(&config.listen)?;
         tracer.bound(&listener);
         let facts = ProcessFacts {
+            pid: process::pid(),
             started_at: clock::monotonic(),
             is_draining: false,
             run_id: draw_run_id()?,
@@ -271,8 +273,3 @@ fn recover(engine: Engine, dir: &Path, config: &Config) -> Result<Shard<Wal<Disk
 const REPORT_SECS: u64 = 1;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-
-fn draw_hasher() -> Result<NameHasher, RoleError> {
-    let draw = || Ok::<_, RoleError>(u64::from_ne_bytes(process::random_bytes()?));
-    Ok(NameHasher::new([draw()?, draw()?]))
-}

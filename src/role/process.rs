@@ -2,13 +2,16 @@
 
 use sd_notify::NotifyState;
 
+use crate::base::hash::NameHasher;
 use crate::base::time::Nanos;
 use crate::session::stats::ProcessStats;
-use crate::sys::process::{self, Machine, ProcessError};
+use crate::sys::process::{self, Machine, ProcessError, Usage};
 
 /// What does not change while the process runs, and whether it takes new jobs.
 #[derive(Clone, Debug)]
 pub struct ProcessFacts {
+    /// Number of the process that clients take for the server.
+    pub pid: u32,
     /// When it was started.
     pub started_at: Nanos,
     /// Whether it takes no new jobs.
@@ -26,12 +29,11 @@ pub struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// What `stats` tells at this moment.
+    /// What `stats` tells at this moment, of the CPU time too that the server has used.
     #[must_use]
-    pub fn stats(&self, now: Nanos) -> ProcessStats<'_> {
-        let usage = process::usage();
+    pub fn stats(&self, now: Nanos, usage: Usage) -> ProcessStats<'_> {
         ProcessStats {
-            pid: process::pid(),
+            pid: self.pid,
             user_cpu_us: usage.user_micros,
             system_cpu_us: usage.system_micros,
             uptime_secs: now.secs_since(self.started_at),
@@ -59,6 +61,12 @@ pub fn draw_run_id() -> Result<String, ProcessError> {
             return Ok(id);
         }
     }
+}
+
+/// A key for the hashes of names, from the system's randomness.
+pub(super) fn draw_hasher() -> Result<NameHasher, ProcessError> {
+    let draw = || Ok::<_, ProcessError>(u64::from_ne_bytes(process::random_bytes()?));
+    Ok(NameHasher::new([draw()?, draw()?]))
 }
 
 /// Tells the service manager that clients are served from now on, if there is one that listens.

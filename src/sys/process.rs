@@ -73,6 +73,17 @@ pub struct Usage {
     pub system_micros: u64,
 }
 
+impl Usage {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            user_micros: self.user_micros + other.user_micros,
+            system_micros: self.system_micros + other.system_micros,
+        }
+    }
+}
+
 /// The machine, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {

@@ -1,0 +1,200 @@
+//! A shard and the ends of its links to frontends, sans I/O: what an owner is, without its sockets
+//! and clocks. The simulation runs the same.
+
+use crate::base::ids::{Caller, ShardId};
+use crate::base::time::Nanos;
+use crate::channel::Terms;
+use crate::channel::far::{Asked, FarEnd};
+use crate::engine::event::Event;
+use crate::engine::host::{Outbox, Ticket};
+use crate::role::shard::Shard;
+use crate::session::shards::Shards;
+use crate::wal::shard_journal::ShardJournal;
+use crate::wire::frame::Frame;
+use crate::wire::header::Expected;
+use crate::wire::op;
+use crate::wire::refusal::{Refusal, Refusals};
+
+/// See the module's description.
+pub struct Hub<J> {
+    /// The queue.
+    pub shard: Shard<J>,
+    /// By the index of the frontend.
+    ends: Vec<Option<FarEnd>>,
+    refusals: Refusals,
+}
+
+/// A shard of a process of its own is the only one there.
+const SHARD: ShardId = ShardId(0);
+
+impl<J: ShardJournal> Hub<J> {
+    /// The shard, without links.
+    #[must_use]
+    pub fn new(shard: Shard<J>) -> Hub<J> {
+        Hub {
+            shard,
+            ends: Vec::new(),
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// There is a link to a frontend. What an earlier one has left is released before.
+    pub fn connect(&mut self, now: Nanos, terms: &Terms) {
+        let frontend = terms.awaited.index;
+        self.lose(now, frontend);
+        let place = usize::from(frontend);
+        if self.ends.len() <= place {
+            self.ends.resize_with(place + 1, || None);
+        }
+        self.ends[place] = Some(FarEnd::new(terms));
+    }
+
+    /// The link to the frontend is lost: all its sessions are gone, with all that they held.
+    pub fn lose(&mut self, now: Nanos, frontend: u16) {
+        let end = self.ends.get_mut(usize::from(frontend));
+        let Some(end) = end.and_then(Option::take) else {
+            return;
+        };
+        // None of them is to be given what another of them has held.
+        self.shard.hold_back(frontend);
+        let outbox = &mut Outlet {
+            ends: &mut self.ends,
+        };
+        for session in end.sessions() {
+            self.shard.detach(now, SHARD, session, outbox);
+        }
+        self.shard.let_go(now, frontend, outbox);
+    }
+
+    /// How frames of the frontend are told from what is none. None without a link.
+    #[must_use]
+    pub fn expected(&self, frontend: u16) -> Option<Expected> {
+        let end = self.ends.get(usize::from(frontend))?.as_ref()?;
+        Some(*end.expected())
+    }
+
+    /// Obeys what the frontend has sent.
+    ///
+    /// # Errors
+    /// What is wrong with it: the link is to be given up, and the frontend to be told. `None` if it
+    /// says itself that it goes.
+    pub fn take(
+        &mut self,
+        now: Nanos,
+        frontend: u16,
+        frame: Frame<'_>,
+    ) -> Result<(), Option<Refusal>> {
+        let end = self.ends.get_mut(usize::from(frontend));
+        let Some(end) = end.and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        let asked = end.take(frame);
+        let done = asked.and_then(|asked| self.obey(now, asked));
+        match done {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(None),
+            Err(refusal) => {
+                self.refusals.count(refusal);
+                Err(Some(refusal))
+            }
+        }
+    }
+
+    /// Does what has fallen due.
+    pub fn tick(&mut self, now: Nanos) {
+        let outbox = &mut Outlet {
+            ends: &mut self.ends,
+        };
+        self.shard.tick(now, outbox);
+    }
+
+    /// The frontend is too slow for what it is told, or is not any more. Its sessions that wait are
+    /// given no job meanwhile.
+    pub fn set_slow(&mut self, now: Nanos, frontend: u16, is_slow: bool) {
+        if is_slow {
+            self.shard.hold_back(frontend);
+        } else {
+            let outbox = &mut Outlet {
+                ends: &mut self.ends,
+            };
+            self.shard.let_go(now, frontend, outbox);
+        }
+    }
+
+    /// Bytes that are to go to the frontend and are not written.
+    #[must_use]
+    pub fn backlog(&self, frontend: u16) -> usize {
+        let end = self.ends.get(usize::from(frontend));
+        end.and_then(Option::as_ref).map_or(0, FarEnd::backlog)
+    }
+
+    /// Appends what is to go to the frontend, of large bodies as much as there is `room` for in
+    /// bytes, if all that it says is confirmed.
+    pub fn write(&mut self, frontend: u16, out: &mut Vec<u8>, room: usize, confirmed: Ticket) {
+        if let Some(end) = self.end(frontend) {
+            end.write(out, room, confirmed);
+        }
+    }
+
+    /// Tells the frontend why nothing more will be said to it.
+    pub fn part(&mut self, frontend: u16, why: Option<Refusal>) {
+        if let Some(end) = self.end(frontend) {
+            end.part(why);
+        }
+    }
+
+    /// How often what frontends sent was refused.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    fn end(&mut self, frontend: u16) -> Option<&mut FarEnd> {
+        self.ends.get_mut(usize::from(frontend))?.as_mut()
+    }
+
+    /// Whether the link goes on.
+    fn obey(&mut self, now: Nanos, asked: Asked<'_>) -> Result<bool, Refusal> {
+        let outbox = &mut Outlet {
+            ends: &mut self.ends,
+        };
+        match asked {
+            Asked::Attach(session) => self.shard.attach(SHARD, session),
+            Asked::Detach(session) => self.shard.detach(now, SHARD, session, outbox),
+            Asked::Op {
+                from,
+                kind,
+                message,
+            } => {
+                if kind.has_body() && message.body.is_none() {
+                    outbox.emit(from, Event::OutOfMemory);
+                } else {
+                    let op = op::decode(kind, &message.meta, message.body)?;
+                    self.shard.submit(now, SHARD, from, op, outbox);
+                }
+            }
+            Asked::Refused(refusal) => self.refusals.count(refusal),
+            Asked::Nothing => {}
+            Asked::Goodbye(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Where a shard speaks to sessions of any frontend.
+struct Outlet<'a> {
+    ends: &'a mut [Option<FarEnd>],
+}
+
+impl Outbox for Outlet<'_> {
+    fn emit(&mut self, to: Caller, event: Event<'_>) {
+        self.emit_after(Ticket::default(), to, event);
+    }
+
+    fn emit_after(&mut self, ticket: Ticket, to: Caller, event: Event<'_>) {
+        let end = self.ends.get_mut(usize::from(to.session.frontend));
+        if let Some(end) = end.and_then(Option::as_mut) {
+            end.event(ticket, to, &event);
+        }
+    }
+}

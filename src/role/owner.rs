@@ -1,0 +1,243 @@
+//! An owner: the process that has some of the tubes, with their jobs and timers. It has no clients;
+//! frontends ask it over links.
+
+use std::error::Error as _;
+use std::os::fd::OwnedFd;
+
+use crate::base::ids::ShardId;
+use crate::base::limits::LINK_BACKLOG_BYTES_MAX;
+use crate::base::name::TubeName;
+use crate::base::time::Nanos;
+use crate::engine::host::{NoJournal, Ticket};
+use crate::engine::{Engine, IdScheme, Settings};
+use crate::role::control::ControlSocket;
+use crate::role::error::RoleError;
+use crate::role::hub::Hub;
+use crate::role::links::{Links, Lost, terms};
+use crate::role::memory::Memory;
+use crate::role::process::draw_hasher;
+use crate::role::shard::Shard;
+use crate::role::uplink::Uplink;
+use crate::session::shards::{ShardMap, Shards};
+use crate::sys::clock;
+use crate::sys::poller::{Interest, Poller, Ready};
+use crate::wal::record::WallNanos;
+use crate::wal::shard_journal::ShardJournal;
+use crate::wire::control::Control;
+use crate::wire::setup::{Peer, Setup};
+
+/// See the module's description.
+struct Owner<J> {
+    setup: Setup,
+    poller: Poller,
+    uplink: Uplink,
+    hub: Hub<J>,
+    /// By the index of the frontend.
+    links: Links,
+    memory: Memory,
+    /// When memory is to be looked at again.
+    memory_moment: Option<Nanos>,
+}
+
+const UPLINK_KEY: usize = 0;
+const WAL_KEY: usize = 1;
+const FIRST_LINK_KEY: usize = 2;
+
+/// The target of this module's log lines.
+const LOG: &str = "owner";
+
+/// Owns its tubes until the supervisor says that it is over, or is gone.
+///
+/// # Errors
+/// Whatever stops the start, and what cannot be gone on from later.
+pub fn serve(setup: Setup, control: ControlSocket) -> Result<(), RoleError> {
+    let map = ShardMap::new(setup.owners.into());
+    let engine = Engine::new(Settings {
+        ids: IdScheme::Slotted,
+        hasher: draw_hasher()?,
+        has_default: map.of_tube(TubeName::DEFAULT) == ShardId(setup.index as u8),
+    });
+    Owner::start(setup, control, Shard::new(engine, NoJournal))?.run()
+}
+
+impl<J: ShardJournal> Owner<J> {
+    fn start(
+        setup: Setup,
+        control: ControlSocket,
+        mut shard: Shard<J>,
+    ) -> Result<Owner<J>, RoleError> {
+        if setup.is_draining {
+            shard.drain();
+        }
+        let poller = Poller::new().map_err(|source| RoleError::Poller { source })?;
+        let watch = |fd, key| poller.watch(fd, key, Interest::READ);
+        let uplink = Uplink::new(control, UPLINK_KEY, &poller)
+            .map_err(|source| RoleError::WatchControl { source })?;
+        if let Some(wake) = shard.wake_fd() {
+            watch(wake, WAL_KEY).map_err(|source| RoleError::WatchWal { source })?;
+        }
+        Ok(Owner {
+            links: Links::new(setup.frontends.into(), FIRST_LINK_KEY),
+            setup,
+            poller,
+            uplink,
+            hub: Hub::new(shard),
+            memory: Memory::default(),
+            memory_moment: None,
+        })
+    }
+
+    fn run(mut self) -> Result<(), RoleError> {
+        self.uplink.tell(&Control::Ready)?;
+        let mut ready = Vec::new();
+        let mut is_last = false;
+        while !is_last {
+            self.uplink.flush(&self.poller)?;
+            let timeout = self.next_timeout(clock::monotonic());
+            self.poller
+                .wait(timeout, &mut ready)
+                .map_err(|source| RoleError::Wait { source })?;
+            is_last = self.turn(clock::monotonic(), &ready)?;
+            if let Some(failure) = self.hub.shard.take_failure() {
+                return Err(failure.into());
+            }
+        }
+        // What was done and waits for the disk is still answered.
+        self.hub.shard.settle();
+        self.answer(clock::monotonic());
+        self.hub.shard.close();
+        match self.hub.shard.take_failure() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// One turn, all of which happens at the same moment: what is due, then what was asked, then
+    /// the answers. Whether it was the last.
+    fn turn(&mut self, now: Nanos, ready: &[Ready]) -> Result<bool, RoleError> {
+        self.hub.shard.begin_turn(now, WallNanos(clock::wall()));
+        self.hub.tick(now);
+        let mut is_last = false;
+        for ready in ready {
+            match ready.key {
+                UPLINK_KEY => is_last = self.on_uplink(now)?,
+                // What there is to be done is done at the end of every turn.
+                WAL_KEY => {}
+                key => self.on_link(now, key, *ready),
+            }
+        }
+        self.answer(now);
+        self.memory_moment = self.memory.look(now, self.hub.shard.bytes());
+        Ok(is_last)
+    }
+
+    /// Nanoseconds until something is due. None if nothing is.
+    fn next_timeout(&self, now: Nanos) -> Option<u64> {
+        let moments = [self.hub.shard.next_deadline(), self.memory_moment];
+        let first = moments.into_iter().flatten().min();
+        first.map(|moment| moment.since(now))
+    }
+
+    /// Whether the supervisor wants this process to end.
+    fn on_uplink(&mut self, now: Nanos) -> Result<bool, RoleError> {
+        let is_open = self.uplink.read()?;
+        while let Some((control, fd)) = self.uplink.next()? {
+            match (control, fd) {
+                (Control::Link(peer), Some(fd)) => self.connect(now, peer, fd),
+                (Control::Ping(number), _) => self.uplink.tell(&Control::Pong(number))?,
+                (Control::Drain, _) => self.hub.shard.drain(),
+                (Control::Goodbye(_), _) => return Ok(true),
+                (control, _) => {
+                    let kind = control.kind();
+                    return Err(RoleError::Told { kind });
+                }
+            }
+        }
+        Ok(!is_open)
+    }
+
+    fn connect(&mut self, now: Nanos, peer: Peer, fd: OwnedFd) {
+        let index = usize::from(peer.index);
+        if index >= usize::from(self.setup.frontends) {
+            return;
+        }
+        self.close(now, index);
+        match self.links.open(index, fd, &self.poller) {
+            Ok(()) => self.hub.connect(now, &terms(&self.setup, peer)),
+            Err(error) => log::error!(target: LOG, "cannot open link error={error}"),
+        }
+    }
+
+    fn on_link(&mut self, now: Nanos, key: usize, ready: Ready) {
+        let Some(index) = self.links.index_of(key) else {
+            return;
+        };
+        let frontend = index as u16;
+        let Some(expected) = self.hub.expected(frontend) else {
+            return;
+        };
+        if !ready.readable {
+            return;
+        }
+        let hub = &mut self.hub;
+        let read = self
+            .links
+            .read(index, &expected, |frame| hub.take(now, frontend, frame));
+        if let Err(lost) = read {
+            self.lose(now, index, lost);
+        }
+    }
+
+    /// Writes what there is to say, and sees to it that frontends that do not read are given
+    /// nothing more to do.
+    fn answer(&mut self, now: Nanos) {
+        let confirmed = self.hub.shard.flush();
+        for index in 0..usize::from(self.setup.frontends) {
+            let frontend = index as u16;
+            if self.backlog(index) <= LINK_BACKLOG_BYTES_MAX / 2
+                && self.links.set_read(index, true, &self.poller)
+            {
+                self.hub.set_slow(now, frontend, false);
+            }
+            if let Err(lost) = self.write(index, confirmed) {
+                self.lose(now, index, lost);
+            } else if self.backlog(index) > LINK_BACKLOG_BYTES_MAX
+                && self.links.set_read(index, false, &self.poller)
+            {
+                log::debug!(target: LOG, "frontend is slow index={index}");
+                self.hub.set_slow(now, frontend, true);
+            }
+        }
+    }
+
+    fn write(&mut self, index: usize, confirmed: Ticket) -> Result<(), Lost> {
+        let hub = &mut self.hub;
+        self.links.write(index, &self.poller, |out, room| {
+            hub.write(index as u16, out, room, confirmed);
+        })
+    }
+
+    fn backlog(&mut self, index: usize) -> usize {
+        self.links.backlog(index) + self.hub.backlog(index as u16)
+    }
+
+    /// The link to this frontend is given up, and all that its sessions held is released.
+    fn lose(&mut self, now: Nanos, index: usize, lost: Lost) {
+        log::info!(
+            target: LOG,
+            "link ended role=frontend index={index} why={lost} cause={:?}",
+            lost.source(),
+        );
+        if let Lost::Refused(refusal) = lost {
+            self.hub.part(index as u16, Some(refusal));
+            // It may be too late for it to hear.
+            let _ = self.write(index, Ticket(u64::MAX));
+        }
+        self.close(now, index);
+    }
+
+    fn close(&mut self, now: Nanos, index: usize) {
+        self.links.close(index, &self.poller);
+        self.hub.lose(now, index as u16);
+    }
+}
