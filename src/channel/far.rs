@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::base::ids::{Caller, Seq, SessionId};
+use crate::base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_BODIES_BYTES_MAX};
 use crate::channel::Terms;
 use crate::channel::speaker::Speaker;
 use crate::engine::event::Event;
@@ -153,23 +154,22 @@ impl FarEnd {
         self.speaker.say(&Control::Goodbye(why));
     }
 
-    /// Bytes that are to go out, parts of bodies included.
+    /// Whether more is to go out than may be at once.
     #[must_use]
-    pub fn backlog(&self) -> usize {
-        self.speaker.len()
+    pub fn is_over_limit(&self) -> bool {
+        self.speaker.whole_len() > LINK_BACKLOG_BYTES_MAX
+            || self.speaker.parts_len() > LINK_BODIES_BYTES_MAX
     }
 
     /// Appends what is to go out, of large bodies as much as there is `room` for in bytes. What
-    /// says something that is not confirmed yet stays.
-    pub fn write(&mut self, out: &mut Vec<u8>, room: usize, confirmed: Ticket) {
+    /// says something that is not confirmed yet stays. Whether more has no room.
+    pub fn write(&mut self, out: &mut Vec<u8>, room: usize, confirmed: Ticket) -> bool {
         if let Some(amount) = self.owed.take() {
             let granted = self.credit.grant(amount);
             debug_assert!(granted.is_ok(), "what is owed was spent");
             self.speaker.say(&Control::Credit(amount));
         }
-        if self.held_until <= confirmed {
-            self.speaker.write(out, room);
-        }
+        self.held_until <= confirmed && self.speaker.write(out, room)
     }
 
     fn take_control<'a>(

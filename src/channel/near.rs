@@ -205,14 +205,15 @@ impl NearEnd {
     pub fn has_output(&self) -> bool {
         self.link
             .as_ref()
-            .is_some_and(|link| link.speaker.len() > 0)
+            .is_some_and(|link| !link.speaker.is_empty())
     }
 
-    /// Appends what is to go out, of large bodies as much as there is `room` for in bytes.
-    pub fn write(&mut self, out: &mut Vec<u8>, room: usize) {
-        if let Some(link) = &mut self.link {
-            link.speaker.write(out, room);
-        }
+    /// Appends what is to go out, of large bodies as much as there is `room` for in bytes. Whether
+    /// more has no room.
+    pub fn write(&mut self, out: &mut Vec<u8>, room: usize) -> bool {
+        self.link
+            .as_mut()
+            .is_some_and(|link| link.speaker.write(out, room))
     }
 
     /// Takes a frame that the owner has sent.

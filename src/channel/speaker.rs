@@ -35,9 +35,19 @@ impl Speaker {
         self.ends
     }
 
-    /// Bytes that are to be said, parts of bodies included.
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len() + self.outgoing.len()
+    /// Bytes of whole frames that are to go out next.
+    pub(super) fn whole_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of bodies that go out in later frames.
+    pub(super) fn parts_len(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    /// Whether there is nothing to say.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.outgoing.is_empty()
     }
 
     /// Says something about the link itself, ahead of all that waits for the rest of a body.
@@ -76,8 +86,8 @@ impl Speaker {
     }
 
     /// Appends what is to be said to `out`: all that is whole, then parts of bodies as long as
-    /// `room` bytes are not filled.
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, room: usize) {
+    /// `room` bytes are not filled. Whether there is more.
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, room: usize) -> bool {
         let full_at = out.len().saturating_add(room);
         if out.is_empty() {
             std::mem::swap(out, &mut self.bytes);
@@ -88,5 +98,6 @@ impl Speaker {
             let part_len_max = BODY_PART_LEN_MAX.min(full_at - out.len());
             self.outgoing.turn(out, part_len_max);
         }
+        !self.outgoing.is_empty()
     }
 }

@@ -121,19 +121,25 @@ impl<J: ShardJournal> Hub<J> {
         }
     }
 
-    /// Bytes that are to go to the frontend and are not written.
+    /// Whether more is to go to the frontend than may be at once.
     #[must_use]
-    pub fn backlog(&self, frontend: u16) -> usize {
+    pub fn is_over_limit(&self, frontend: u16) -> bool {
         let end = self.ends.get(usize::from(frontend));
-        end.and_then(Option::as_ref).map_or(0, FarEnd::backlog)
+        end.and_then(Option::as_ref)
+            .is_some_and(FarEnd::is_over_limit)
     }
 
     /// Appends what is to go to the frontend, of large bodies as much as there is `room` for in
-    /// bytes, if all that it says is confirmed.
-    pub fn write(&mut self, frontend: u16, out: &mut Vec<u8>, room: usize, confirmed: Ticket) {
-        if let Some(end) = self.end(frontend) {
-            end.write(out, room, confirmed);
-        }
+    /// bytes, if all that it says is confirmed. Whether more has no room.
+    pub fn write(
+        &mut self,
+        frontend: u16,
+        out: &mut Vec<u8>,
+        room: usize,
+        confirmed: Ticket,
+    ) -> bool {
+        self.end(frontend)
+            .is_some_and(|end| end.write(out, room, confirmed))
     }
 
     /// Tells the frontend why nothing more will be said to it.

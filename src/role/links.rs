@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use crate::base::limits::LINK_BACKLOG_BYTES_MAX;
 use crate::channel::Terms;
 use crate::net::link::{FrameError, Link, LinkError, LinkLimits, LinkRead};
 use crate::net::stream::Stream;
@@ -28,6 +29,8 @@ struct Place {
     interest: Interest,
     /// It is read. Not while the peer is too slow for what it is told.
     is_read: bool,
+    /// Whoever writes has more than there was room for.
+    has_more: bool,
 }
 
 /// Why a link is given up.
@@ -68,6 +71,7 @@ impl Links {
             link: Link::new(stream, LinkLimits::default()),
             interest,
             is_read: true,
+            has_more: false,
         });
         Ok(())
     }
@@ -81,13 +85,14 @@ impl Links {
         }
     }
 
-    /// Reads what the peer has sent, and has each frame taken. `take` tells if one costs the link:
-    /// with what it is told, or none if it says itself that it goes.
+    /// Reads what the peer has sent, and has each frame taken. `take` tells whether to go on with the
+    /// next, else those that are there stay for another time. It tells too if a frame costs the
+    /// link: with what the peer is told, or none if the peer says itself that it goes.
     pub(super) fn read(
         &mut self,
         index: usize,
         expected: &Expected,
-        mut take: impl FnMut(Frame<'_>) -> Result<(), Option<Refusal>>,
+        mut take: impl FnMut(Frame<'_>) -> Result<bool, Option<Refusal>>,
     ) -> Result<(), Lost> {
         let Some(place) = &mut self.places[index] else {
             return Ok(());
@@ -105,10 +110,12 @@ impl Links {
             };
             let taken = match frame {
                 Ok(Some(frame)) => take(frame),
-                Ok(None) => Ok(()),
+                Ok(None) => Ok(true),
                 Err(refusal) => Err(Some(refusal)),
             };
-            taken.map_err(|why| why.map_or(Lost::Ended, Lost::Refused))?;
+            if !taken.map_err(|why| why.map_or(Lost::Ended, Lost::Refused))? {
+                return Ok(());
+            }
         }
         match read? {
             LinkRead::End => Err(Lost::Ended),
@@ -117,31 +124,37 @@ impl Links {
     }
 
     /// Has `write` append what is to go to the peer, for which there is so much room in bytes, and
-    /// writes as much as the socket takes.
+    /// writes as much as the socket takes. `write` tells whether there is more.
     pub(super) fn write(
         &mut self,
         index: usize,
         poller: &Poller,
-        write: impl FnOnce(&mut Vec<u8>, usize),
+        write: impl FnOnce(&mut Vec<u8>, usize) -> bool,
     ) -> Result<(), Lost> {
         let Some(place) = &mut self.places[index] else {
             return Ok(());
         };
         let outgoing = place.link.outgoing();
         let room = outgoing.room();
-        write(outgoing.bytes(), room);
+        place.has_more = write(outgoing.bytes(), room);
         place.link.flush()?;
         self.update_interest(index, poller);
         Ok(())
     }
 
-    /// Bytes that are on their way to the peer.
-    pub(super) fn backlog(&mut self, index: usize) -> usize {
+    /// Whether the peer is too slow for what it is told.
+    pub(super) fn is_over_limit(&mut self, index: usize) -> bool {
         let place = self.places[index].as_mut();
-        place.map_or(0, |place| place.link.outgoing().len())
+        place.is_some_and(|place| place.link.outgoing().is_over_limit())
     }
 
-    /// Whether the peer is read, unless that is so already. Whether it was not.
+    /// Whether the peer has taken most of what it is told.
+    pub(super) fn has_drained(&mut self, index: usize) -> bool {
+        let place = self.places[index].as_mut();
+        place.is_some_and(|place| place.link.outgoing().room() >= LINK_BACKLOG_BYTES_MAX / 2)
+    }
+
+    /// Has the peer read or not. Whether that is a change.
     pub(super) fn set_read(&mut self, index: usize, is_read: bool, poller: &Poller) -> bool {
         let Some(place) = &mut self.places[index] else {
             return false;
@@ -158,7 +171,8 @@ impl Links {
         let Some(place) = &mut self.places[index] else {
             return;
         };
-        let wanted = place.link.interest(place.is_read);
+        let mut wanted = place.link.interest(place.is_read);
+        wanted.writable |= place.has_more;
         if wanted == place.interest {
             return;
         }

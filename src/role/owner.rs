@@ -5,7 +5,6 @@ use std::error::Error as _;
 use std::os::fd::OwnedFd;
 
 use crate::base::ids::ShardId;
-use crate::base::limits::LINK_BACKLOG_BYTES_MAX;
 use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::engine::host::{NoJournal, Ticket};
@@ -123,7 +122,11 @@ impl<J: ShardJournal> Owner<J> {
                 UPLINK_KEY => is_last = self.on_uplink(now)?,
                 // What there is to be done is done at the end of every turn.
                 WAL_KEY => {}
-                key => self.on_link(now, key, *ready),
+                key => {
+                    if let Some(index) = self.links.index_of(key).filter(|_| ready.readable) {
+                        self.read(now, index);
+                    }
+                }
             }
         }
         self.answer(now);
@@ -168,44 +171,46 @@ impl<J: ShardJournal> Owner<J> {
         }
     }
 
-    fn on_link(&mut self, now: Nanos, key: usize, ready: Ready) {
-        let Some(index) = self.links.index_of(key) else {
-            return;
-        };
+    /// Obeys what this frontend has sent, until it is owed more than it may be at once.
+    fn read(&mut self, now: Nanos, index: usize) {
         let frontend = index as u16;
         let Some(expected) = self.hub.expected(frontend) else {
             return;
         };
-        if !ready.readable {
-            return;
-        }
         let hub = &mut self.hub;
-        let read = self
-            .links
-            .read(index, &expected, |frame| hub.take(now, frontend, frame));
+        let read = self.links.read(index, &expected, |frame| {
+            hub.take(now, frontend, frame)?;
+            Ok(!hub.is_over_limit(frontend))
+        });
         if let Err(lost) = read {
             self.lose(now, index, lost);
         }
     }
 
-    /// Writes what there is to say, and sees to it that frontends that do not read are given
+    /// Writes what there is to say, and sees to it that frontends that do not read it are given
     /// nothing more to do.
     fn answer(&mut self, now: Nanos) {
+        self.wake_slow(now);
         let confirmed = self.hub.shard.flush();
         for index in 0..usize::from(self.setup.frontends) {
-            let frontend = index as u16;
-            if self.backlog(index) <= LINK_BACKLOG_BYTES_MAX / 2
-                && self.links.set_read(index, true, &self.poller)
-            {
-                self.hub.set_slow(now, frontend, false);
-            }
             if let Err(lost) = self.write(index, confirmed) {
                 self.lose(now, index, lost);
-            } else if self.backlog(index) > LINK_BACKLOG_BYTES_MAX
-                && self.links.set_read(index, false, &self.poller)
-            {
+            } else if self.is_over_limit(index) && self.links.set_read(index, false, &self.poller) {
                 log::debug!(target: LOG, "frontend is slow index={index}");
-                self.hub.set_slow(now, frontend, true);
+                self.hub.set_slow(now, index as u16, true);
+            }
+        }
+    }
+
+    /// Goes on with frontends that have read what they were owed. What they have sent meanwhile
+    /// may be here already.
+    fn wake_slow(&mut self, now: Nanos) {
+        for index in 0..usize::from(self.setup.frontends) {
+            let has_drained =
+                self.links.has_drained(index) && !self.hub.is_over_limit(index as u16);
+            if has_drained && self.links.set_read(index, true, &self.poller) {
+                self.hub.set_slow(now, index as u16, false);
+                self.read(now, index);
             }
         }
     }
@@ -213,12 +218,12 @@ impl<J: ShardJournal> Owner<J> {
     fn write(&mut self, index: usize, confirmed: Ticket) -> Result<(), Lost> {
         let hub = &mut self.hub;
         self.links.write(index, &self.poller, |out, room| {
-            hub.write(index as u16, out, room, confirmed);
+            hub.write(index as u16, out, room, confirmed)
         })
     }
 
-    fn backlog(&mut self, index: usize) -> usize {
-        self.links.backlog(index) + self.hub.backlog(index as u16)
+    fn is_over_limit(&mut self, index: usize) -> bool {
+        self.links.is_over_limit(index) || self.hub.is_over_limit(index as u16)
     }
 
     /// The link to this frontend is given up, and all that its sessions held is released.
