@@ -205,3 +205,80 @@ impl<J: ShardJournal> Shards for Shard<J> {
         self.engine.take_id(session)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::body::Body;
+    use crate::base::hash::NameHasher;
+    use crate::base::ids::{Pri, Seq};
+    use crate::base::name::TubeName;
+    use crate::base::time::Secs;
+    use crate::engine::event::Event;
+    use crate::engine::host::NoJournal;
+    use crate::engine::op::{Put, Style};
+    use crate::engine::{IdScheme, Settings};
+
+    const SHARD: ShardId = ShardId(0);
+
+    /// Who was handed a job.
+    #[derive(Default)]
+    struct Handed(Vec<u16>);
+
+    impl Outbox for Handed {
+        fn emit(&mut self, to: Caller, event: Event<'_>) {
+            if matches!(event, Event::Reserved { .. }) {
+                self.0.push(to.session.frontend);
+            }
+        }
+    }
+
+    // A3.3
+    #[test]
+    fn a_slow_frontend_is_passed_over_until_it_is_let_go() {
+        let mut shard = Shard::new(
+            Engine::new(Settings {
+                ids: IdScheme::Plain,
+                hasher: NameHasher::new([1, 2]),
+                has_default: true,
+            }),
+            NoJournal,
+        );
+        let (mut handed, now, tube) = (Handed::default(), Nanos(1), TubeName::DEFAULT);
+        let mut ask = |shard: &mut Shard<NoJournal>, frontend, op| {
+            let session = SessionId::new(frontend, 1, 0);
+            shard.attach(SHARD, session);
+            let from = Caller {
+                session,
+                seq: Seq(1),
+            };
+            shard.submit(now, SHARD, from, op, &mut handed);
+        };
+        let reserve = || Op::Reserve {
+            style: Style::Take,
+            wait: true,
+        };
+        let put = || {
+            Op::Put(Put {
+                id: None,
+                created_at: now,
+                pri: Pri(0),
+                delay: Secs(0),
+                ttr: Secs(9),
+                body: Body::copy_of(b"work"),
+            })
+        };
+        for frontend in [5, 3] {
+            ask(&mut shard, frontend, Op::Watch { tube });
+            ask(&mut shard, frontend, reserve());
+        }
+        shard.hold_back(5);
+        ask(&mut shard, 3, Op::Use { tube });
+        ask(&mut shard, 3, put());
+        ask(&mut shard, 3, put());
+        assert_eq!(handed.0, [3]);
+        shard.let_go(now, 5, &mut handed);
+        assert_eq!(handed.0, [3, 5]);
+        shard.check_invariants();
+    }
+}
