@@ -9,11 +9,28 @@ use crate::base::time::Nanos;
 use crate::engine::host::{Outbox, Ticket};
 use crate::engine::op::Op;
 
+/// Whether shards can be asked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing is in the way.
+    Now,
+    /// This one cannot take more at the moment. It will say when it can.
+    Full(ShardId),
+    /// There is no way to this one.
+    Down(ShardId),
+}
+
 /// Asks shards. A shard in the same process answers into the outbox before the call returns; one
 /// in another answers later, through whoever reads its link.
 pub trait Shards {
     /// Makes the session known to the shard. Comes before the session's first ask there.
     fn attach(&mut self, shard: ShardId, session: SessionId);
+
+    /// Whether all of `shards` can be asked now. A shard of the same process always can.
+    fn reach(&self, shards: ShardSet) -> Reach {
+        let _ = shards;
+        Reach::Now
+    }
 
     /// Asks the shard.
     fn submit(
@@ -35,23 +52,6 @@ pub trait Shards {
     /// Takes the id of a job that the session has begun to send, from the shard of the tube that
     /// it uses. None where the shard is elsewhere and gives the id when the job arrives.
     fn take_id(&mut self, shard: ShardId, session: SessionId) -> Option<JobId>;
-
-    /// Whether all of `shards` can be asked now. A shard of the same process always can.
-    fn reach(&self, shards: ShardSet) -> Reach {
-        let _ = shards;
-        Reach::Now
-    }
-}
-
-/// Whether shards can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// Nothing is in the way.
-    Now,
-    /// This one takes no more for now; it will say when it does.
-    Full(ShardId),
-    /// There is no way to this one.
-    Down(ShardId),
 }
 
 /// Which shard has which tube and which job. Slots are spread over the shards in ranges.
