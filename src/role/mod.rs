@@ -3,6 +3,7 @@
 
 mod acceptor;
 pub mod backoff;
+pub mod child;
 pub mod clients;
 mod conn;
 pub mod control;
@@ -15,6 +16,7 @@ mod memory;
 pub mod owner;
 pub mod process;
 pub mod shard;
+pub mod supervisor;
 mod tally;
 mod trace;
 mod uplink;

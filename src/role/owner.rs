@@ -90,8 +90,9 @@ impl<J: ShardJournal> Owner<J> {
 
     fn run(mut self) -> Result<(), RoleError> {
         self.uplink.tell(&Control::Ready)?;
+        // Something may have come with the setup.
+        let mut is_last = self.on_uplink(clock::monotonic())?;
         let mut ready = Vec::new();
-        let mut is_last = false;
         while !is_last {
             self.uplink.flush(&self.poller)?;
             let timeout = self.next_timeout(clock::monotonic());
