@@ -369,8 +369,10 @@ mod tests {
     // S4.1, S4.5
     #[test]
     fn a_server_of_several_processes_adds_its_keys_behind_the_originals() {
-        let mut counts = Counts::default();
-        counts.connections = 2;
+        let mut counts = Counts {
+            connections: 2,
+            ..Counts::default()
+        };
         counts.command(Kind::Put);
         let mut sum = Sum::default();
         sum.add(ShardId(1), shard(5, 9));
