@@ -39,7 +39,16 @@ fn wal_exit_code(error: &WalError) -> u8 {
 
 fn role_exit_code(error: &RoleError) -> u8 {
     match error {
-        RoleError::Poller { .. } | RoleError::Wait { .. } | RoleError::WatchWal { .. } => 1,
+        RoleError::Poller { .. }
+        | RoleError::Wait { .. }
+        | RoleError::WatchWal { .. }
+        | RoleError::Spawn(_)
+        | RoleError::Control(_)
+        | RoleError::WatchControl { .. }
+        | RoleError::NoSetup
+        | RoleError::GaveUp { .. }
+        | RoleError::Forced => 1,
+        RoleError::NoControlSocket { .. } => 5,
         RoleError::WatchListener { .. } => 2,
         RoleError::Wal(wal) => wal_exit_code(wal),
         RoleError::Listen { .. } | RoleError::Signal(_) | RoleError::WatchSignals { .. } => 111,

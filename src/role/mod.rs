@@ -3,12 +3,16 @@
 
 mod acceptor;
 pub mod backoff;
+pub mod child;
 pub mod clients;
 mod conn;
 pub mod control;
 pub mod error;
+pub mod frontend;
 pub mod legacy;
 mod memory;
+pub mod owner;
 pub mod process;
 pub mod shard;
+pub mod supervisor;
 mod trace;
