@@ -14,7 +14,7 @@ use crate::engine::host::Outbox;
 use crate::engine::op::Op;
 use crate::session::shards::{Reach, ShardMap};
 use crate::session::table::{MultiWatch, Settings};
-use crate::sys::process;
+use crate::sys::process::Usage;
 
 const FIRST_KEY: usize = 3;
 const SHARD: ShardId = ShardId(0);
@@ -77,6 +77,7 @@ impl Rig {
             multi_watch: MultiWatch::Serve,
         };
         let facts = ProcessFacts {
+            pid: 1,
             started_at: Nanos(0),
             is_draining: false,
             run_id: "a".to_owned(),
@@ -332,7 +333,7 @@ fn stats_of_a_server_of_several_processes_are_answered_from_outside() {
     rig.clients
         .answer_stats(&due, &fleet, |facts| ProcessStats {
             pid: 77,
-            ..facts.stats(now)
+            ..facts.stats(now, Usage::default())
         });
     rig.settle();
     let mut got = vec![0; 10_000];
