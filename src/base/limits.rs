@@ -59,6 +59,13 @@ const _: () = assert!(
 /// Seconds within which all processes have to answer `stats` and `list-tubes`.
 pub const GATHER_SECS_MAX: u32 = 1;
 
+/// Microseconds for which a frontend keeps replies to a client whose next commands are being
+/// obeyed, so that they go out together.
+pub const REPLIES_KEPT_MICROS: u64 = 1_000;
+
+/// Bytes of replies that are kept so.
+pub const REPLIES_KEPT_BYTES_MAX: usize = 8 * 1024;
+
 /// Bytes that are read from one conn in one turn. Of a large body, which is read into memory of its
 /// own, it is what the kernel has and that memory has room for.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
