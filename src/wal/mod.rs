@@ -24,3 +24,4 @@ pub mod segment;
 pub mod shard_journal;
 pub mod storage;
 mod syncer;
+pub mod topology;
