@@ -153,7 +153,8 @@ pub const COUNTS_ASKED_MAX: usize = FRONTENDS_MAX as usize;
 /// Asks of one frontend that one owner has not answered yet.
 pub const CREDIT_ASKS: u32 = 4096;
 
-/// Bytes of the bodies of such asks. One may pass it, because a body may be larger than any window.
+/// Bytes that the bodies of such asks cost, of which none costs more than a part of it has: some 64
+/// large bodies can be under way at once, and one does not keep all others waiting.
 pub const CREDIT_BYTES: u32 = 4 << 20;
 
 /// Bytes of bodies on their way over one link above which an owner gives its frontend no more work.
