@@ -207,6 +207,16 @@ pub const LINK_READ_LEN_MAX: usize = 64 * 1024;
 /// What a peer has asked for already may pass it.
 pub const LINK_BACKLOG_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes on their way out over one link above which no part of a large body is added. A large body
+/// alone never makes a peer slow: whoever is to be given no more work until most has been taken
+/// would not be read before the end of the body.
+pub const LINK_PARTS_BYTES_MAX: usize = 256 << 10;
+
+const _: () = assert!(
+    LINK_PARTS_BYTES_MAX + FRAME_LEN_MAX <= LINK_BACKLOG_BYTES_MAX / 2,
+    "a link that has nothing but parts to carry counts as drained"
+);
+
 /// Bytes of room that a link keeps in each direction when it has nothing to carry: a little more
 /// than Linux takes in one write, so that a busy link asks for no memory.
 pub const LINK_KEEP_BYTES_MAX: usize = 256 * 1024;
