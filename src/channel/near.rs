@@ -19,7 +19,7 @@ use crate::engine::op::Op;
 use crate::session::shards::Reach;
 use crate::wire::assembler::{Assembler, Message};
 use crate::wire::control::{self, Control, Hello};
-use crate::wire::credit::Credit;
+use crate::wire::credit::{Credit, cost_of};
 use crate::wire::frame::{Frame, Head, Rest, write_bare};
 use crate::wire::header::{Ends, Expected};
 use crate::wire::kind::{ControlKind, EventKind, Kind};
@@ -176,7 +176,7 @@ impl NearEnd {
     pub fn submit(&mut self, from: Caller, op: &Op<'_>) {
         let Some(link) = &mut self.link else { return };
         let body = op::body_of(op);
-        let cost = body.map_or(0, |body| body.len() as u64);
+        let cost = body.map_or(0, |body| cost_of(body.len() as u32));
         link.push(from.session.number, Some(cost), body, |out, ends| {
             op::write(out, ends, from, op, BODY_PART_LEN_MAX)
         });

@@ -92,11 +92,15 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
+        Pair::on(terms())
+    }
+
+    fn on(terms: Terms) -> Pair {
         let mut near = NearEnd::new(SHARD);
-        near.connect(&terms());
+        near.connect(&terms);
         Pair {
             near,
-            far: FarEnd::new(&reversed(terms())),
+            far: FarEnd::new(&reversed(terms)),
             to_far: Vec::new(),
             to_near: Vec::new(),
             asked: BTreeMap::new(),
@@ -336,6 +340,42 @@ fn who_asks_for_more_than_there_is_credit_for_loses_the_link() {
     }
     pair.forge(1, 5, &Op::Stats);
     assert_eq!(pair.deliver(1), Err(Refusal::Credit));
+}
+
+// R3.6
+#[test]
+fn a_large_body_under_way_leaves_credit_for_others() {
+    const LARGE: usize = 1_000_000;
+    let window = Amount {
+        asks: 9,
+        bytes: 200_000,
+    };
+    let mut pair = Pair::on(Terms { window, ..terms() });
+    pair.flow().unwrap();
+    for number in 1..=4 {
+        pair.near.attach(session(number));
+        pair.near.submit(caller(number, 1), &put(LARGE));
+        let is_open = pair.near.reach() == Reach::Now;
+        assert_eq!(is_open, number < 4, "after {number}");
+    }
+    pair.near.attach(session(5));
+    assert!(pair.near.write(&mut pair.to_far, 300_000));
+    pair.deliver(usize::MAX).unwrap();
+    assert_eq!(pair.asked(1), "+");
+    pair.flow().unwrap();
+    assert_eq!(
+        [1, 2, 3, 4].map(|number| pair.asked(number)),
+        ["+, 1 1000000"; 4]
+    );
+    assert_eq!(pair.near.reach(), Reach::Now);
+
+    // One of them alone is in nobody's way.
+    pair.near.submit(caller(1, 2), &put(LARGE));
+    pair.near.submit(caller(5, 2), &put(5));
+    assert!(pair.near.write(&mut pair.to_far, 300_000));
+    pair.deliver(usize::MAX).unwrap();
+    assert_eq!(pair.asked(1), "+, 1 1000000");
+    assert_eq!(pair.asked(5), "+, 2 5");
 }
 
 // R3.9: what was under way is never sent again.
