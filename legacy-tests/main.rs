@@ -77,21 +77,37 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
         target.words.extend(BINLOG.map(str::to_owned));
         trial(format!("binlog::{name}"), &exact, &target)
     });
-    let sharded = mapped.no_sharded.is_none();
-    let one = sharded.then(|| trial(format!("sharded::{name}"), &mapped, &sharding(1, 1)));
-    let several = (sharded && mapped.no_sharded_3.is_none())
-        .then(|| trial(format!("sharded3::{name}"), &mapped, &sharding(3, 2)));
-    [trial(name, &exact, ours)]
+    let sharded = shapes(relative, &mapped)
+        .into_iter()
+        .map(|(prefix, words)| trial(format!("{prefix}::{name}"), &mapped, &sharding(words)));
+    [trial(name.clone(), &exact, ours)]
         .into_iter()
         .chain(kept)
-        .chain(one)
-        .chain(several)
+        .chain(sharded)
         .chain(asked)
         .collect()
 }
 
+/// The sharded servers that a file is played to: the name of the test, and how many owners and
+/// frontends there are.
+fn shapes(file: &Path, script: &Script) -> Vec<(String, (u16, u16))> {
+    let is_routing = file.starts_with("routing");
+    let applies = |shape: &(u16, u16)| {
+        script.no_sharded.is_none()
+            && (script.no_sharded_3.is_none() || *shape == (1, 1))
+            && (is_routing || USUAL_SHAPES.contains(shape))
+    };
+    let named = |shape| match shape {
+        (1, 1) => "sharded".to_owned(),
+        (3, 2) => "sharded3".to_owned(),
+        (owners, frontends) => format!("sharded{owners}x{frontends}"),
+    };
+    let shapes = SHAPES.into_iter().filter(applies);
+    shapes.map(|shape| (named(shape), shape)).collect()
+}
+
 /// Ours with so many owners and frontends. Its ids carry the slots of their tubes.
-fn sharding(owners: u16, frontends: u16) -> Target {
+fn sharding((owners, frontends): (u16, u16)) -> Target {
     let words = format!("--sharded --owners {owners} --frontends {frontends}");
     let program = env!("CARGO_BIN_EXE_beanshard").to_owned();
     Target {
@@ -158,5 +174,20 @@ fn oracle() -> Option<Target> {
 
 /// A binlog in the server's folder. Its files are so small that many are made and given up.
 const BINLOG: [&str; 5] = ["-b", "<dir>", "-f0", "-s", "4096"];
+
+/// Owners and frontends of the sharded servers that transcripts of `routing/` are played to. The
+/// names of their tubes are chosen so that they are at different owners, see `tests/routing.rs`.
+const SHAPES: [(u16, u16); 8] = [
+    (1, 1),
+    (1, 2),
+    (2, 1),
+    (2, 2),
+    (3, 1),
+    (3, 2),
+    (5, 1),
+    (5, 2),
+];
+/// Those that the others are played to.
+const USUAL_SHAPES: [(u16, u16); 2] = [(1, 1), (3, 2)];
 
 const THREADS: usize = 24;
