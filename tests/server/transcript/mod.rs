@@ -17,7 +17,7 @@
 //! | `a<< eof` | expects the server to close the connection |
 //! | `a< silence 0.3s` | expects nothing for so long (0.1 s if no time is given) |
 //! | `+1.2s` | waits until so much time has passed since the step before |
-//! | `!signal USR1` | sends the server a signal |
+//! | `!signal USR1` | sends the server a signal; `STOP` and `CONT` go to all its processes |
 //! | `!restart` | kills the server and starts it anew in the same folder; clients are forgotten |
 //!
 //! In every text `\r \n \t \0 \s` (a blank) `\xNN` and `\` before a special character are escapes,

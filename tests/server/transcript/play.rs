@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use super::client::{Client, Fill};
 use super::script::{Action, ClientAction, Data, Extent, Reply, Script, Step};
 use super::text::{Names, Text, show};
@@ -81,7 +83,11 @@ impl<'a> Player<'a> {
             }
             Action::Signal(signal) => {
                 let server = self.server.as_ref().ok_or("no process to signal")?;
-                server.signal(*signal).map_err(|error| error.to_string())
+                let sent = match signal {
+                    Signal::SIGSTOP | Signal::SIGCONT => server.signal_all(*signal),
+                    _ => server.signal(*signal),
+                };
+                sent.map_err(|error| error.to_string())
             }
             Action::Restart => {
                 self.nothing_left()?;
