@@ -146,6 +146,10 @@ const _: () = assert!(
     "all numbers of a process fit one frame, with those of its shard"
 );
 
+/// Questions for its numbers that a process may leave without an answer until it is asked no more:
+/// one for each process that may ask.
+pub const COUNTS_ASKED_MAX: usize = FRONTENDS_MAX as usize;
+
 /// Asks of one frontend that one owner has not answered yet.
 pub const CREDIT_ASKS: u32 = 4096;
 

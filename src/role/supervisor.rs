@@ -181,7 +181,7 @@ impl Supervisor {
                 }
             }
         }
-        self.children.flush(&self.poller);
+        self.children.flush(&self.places, &self.poller);
     }
 
     fn announce(&self) {

@@ -271,25 +271,36 @@ impl Children {
     }
 
     /// Writes what is to be said.
-    pub(super) fn flush(&mut self, poller: &Poller) {
-        for (number, running) in self.running.iter_mut().enumerate() {
-            let Some(running) = running else {
-                continue;
-            };
-            let Some(watched) = running.watched else {
-                continue;
-            };
-            // A child that has gone is heard of by other ways.
-            let _ = running.control.flush();
-            let interest = running.control.interest();
-            if interest != watched {
-                let key = self.first_key + number;
-                match poller.change(running.control.as_fd(), key, interest) {
-                    Ok(()) => running.watched = Some(interest),
-                    Err(error) => log::error!(target: LOG, "cannot watch a child error={error}"),
-                }
+    pub(super) fn flush(&mut self, places: &Places, poller: &Poller) {
+        for number in 0..self.running.len() {
+            if let Err(error) = self.flush_one(number, poller) {
+                complain(places.seat(number), &error);
+                self.kill_and_forget(number, poller);
             }
         }
+    }
+
+    fn flush_one(&mut self, number: usize, poller: &Poller) -> Result<(), RoleError> {
+        let Some(running) = &mut self.running[number] else {
+            return Ok(());
+        };
+        let Some(watched) = running.watched else {
+            return Ok(());
+        };
+        match running.control.flush() {
+            // The child has gone, which is heard of by other ways.
+            Err(error) if error.is_peer_gone() => return Ok(()),
+            flushed => flushed?,
+        }
+        let interest = running.control.interest();
+        if interest != watched {
+            let key = self.first_key + number;
+            poller
+                .change(running.control.as_fd(), key, interest)
+                .map_err(|source| RoleError::WatchControl { source })?;
+            running.watched = Some(interest);
+        }
+        Ok(())
     }
 
     fn kill_and_forget(&mut self, number: usize, poller: &Poller) {

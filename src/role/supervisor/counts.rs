@@ -1,7 +1,7 @@
 //! Numbers of all processes for one that asks: a round of questions and the sum of the answers.
 //! Pure. A child has one round at a time: who asks anew has given up the one before.
 
-use crate::base::limits::COUNTS_MAX;
+use crate::base::limits::{COUNTS_ASKED_MAX, COUNTS_MAX};
 use crate::engine::stats::ShardStats;
 use crate::sys::process::Usage;
 use crate::wire::control::{Counts, Numbers};
@@ -18,6 +18,8 @@ const SYSTEM_MICROS: usize = 1;
 pub struct Rounds {
     /// By the place of who asks.
     rounds: Vec<Option<Round>>,
+    /// By the place of who is asked: questions without an answer, of whichever round.
+    unanswered: Vec<usize>,
     /// Number of the last one.
     last: u64,
 }
@@ -43,17 +45,20 @@ impl Rounds {
     pub fn new(places: usize) -> Rounds {
         Rounds {
             rounds: (0..places).map(|_| None).collect(),
+            unanswered: vec![0; places],
             last: 0,
         }
     }
 
-    /// A child asks, with its own number: the number with which those in `others` are to be asked.
-    pub fn begin(&mut self, from: usize, asked: u64, others: &[usize]) -> u64 {
+    /// A child asks, with its own number, for what `others` count: the number with which they are
+    /// to be asked. Those are taken out of `others` that owe so many answers that they are not
+    /// asked again; the round waits for them as for all.
+    pub fn begin(&mut self, from: usize, asked: u64, others: &mut Vec<usize>) -> u64 {
         self.last += 1;
         let mut waiting = vec![false; self.rounds.len()];
-        for &other in others {
-            waiting[other] = true;
-        }
+        others.iter().for_each(|&other| waiting[other] = true);
+        others.retain(|&other| self.unanswered[other] < COUNTS_ASKED_MAX);
+        others.iter().for_each(|&other| self.unanswered[other] += 1);
         self.rounds[from] = Some(Round {
             number: self.last,
             asked,
@@ -67,6 +72,7 @@ impl Rounds {
 
     /// The child in place `from` has answered. What nobody waits for is dropped.
     pub fn on_counts(&mut self, from: usize, counts: &Counts<'_>) {
+        self.unanswered[from] = self.unanswered[from].saturating_sub(1);
         let rounds = self.rounds.iter_mut().flatten();
         let mut awaited = rounds.filter(|round| round.number == counts.asked);
         if let Some(round) = awaited.next()
@@ -80,6 +86,7 @@ impl Rounds {
     /// is of use.
     pub fn on_end(&mut self, place: usize) {
         self.rounds[place] = None;
+        self.unanswered[place] = 0;
         for round in self.rounds.iter_mut().flatten() {
             round.waiting[place] = false;
         }
@@ -152,7 +159,7 @@ mod tests {
     #[test]
     fn answers_are_summed_when_all_have_come() {
         let mut rounds = Rounds::new(4);
-        let number = rounds.begin(2, 77, &[0, 1, 3]);
+        let number = rounds.begin(2, 77, &mut vec![0, 1, 3]);
         rounds.on_counts(0, &counts(number, shard(1), &[1, 2, 3]));
         // Twice, a stranger to the round, and one of a round that never was.
         rounds.on_counts(0, &counts(number, shard(1), &[1, 2, 3]));
@@ -176,8 +183,8 @@ mod tests {
     #[test]
     fn who_asks_anew_or_ends_has_given_up() {
         let mut rounds = Rounds::new(3);
-        let old = rounds.begin(2, 1, &[0]);
-        let new = rounds.begin(2, 2, &[0, 1]);
+        let old = rounds.begin(2, 1, &mut vec![0]);
+        let new = rounds.begin(2, 2, &mut vec![0, 1]);
         rounds.on_counts(0, &counts(old, shard(5), &[]));
         rounds.on_counts(1, &counts(new, shard(1), &[]));
         assert!(rounds.take_complete().is_none());
@@ -186,10 +193,30 @@ mod tests {
         let answer = round.answer(USAGE);
         assert_eq!((place, answer.asked, answer.shard), (2, 2, shard(2)));
         assert_eq!(answer.numbers, Numbers::of(&[1_000, 2_000]));
-        rounds.begin(2, 3, &[]);
+        rounds.begin(2, 3, &mut vec![]);
         rounds.on_end(2);
         assert!(rounds.take_complete().is_none());
-        rounds.begin(2, 4, &[]);
+        rounds.begin(2, 4, &mut vec![]);
         assert_eq!(rounds.take_complete().unwrap().0, 2);
+    }
+
+    #[test]
+    fn who_answers_nobody_is_asked_no_more_and_waited_for() {
+        let mut rounds = Rounds::new(3);
+        for _ in 0..COUNTS_ASKED_MAX {
+            let mut others = vec![0, 1];
+            let number = rounds.begin(2, 1, &mut others);
+            assert_eq!(others, [0, 1]);
+            rounds.on_counts(1, &counts(number, shard(1), &[]));
+        }
+        let mut others = vec![0, 1];
+        let number = rounds.begin(2, 2, &mut others);
+        assert_eq!(others, [1]);
+        rounds.on_counts(1, &counts(number, shard(1), &[]));
+        assert!(rounds.take_complete().is_none());
+        rounds.on_counts(0, &counts(1, shard(1), &[]));
+        let mut others = vec![0, 1];
+        rounds.begin(2, 3, &mut others);
+        assert_eq!(others, [0, 1]);
     }
 }

@@ -105,10 +105,10 @@ impl Children {
     /// Asks all others on behalf of `seat`.
     fn ask_counts(&mut self, seat: Seat, asked: u64, places: &Places) {
         let own = places.number(seat);
-        let others: Vec<usize> = (0..places.len())
+        let mut others: Vec<usize> = (0..places.len())
             .filter(|&number| number != own && places.is_ready(places.seat(number)))
             .collect();
-        let number = self.rounds.begin(own, asked, &others);
+        let number = self.rounds.begin(own, asked, &mut others);
         for other in others {
             let ask = Control::AskCounts(number);
             self.tell(places, places.seat(other), &ask, None);
