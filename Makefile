@@ -55,6 +55,7 @@ check:
 	@command -v beanstalkd >/dev/null || \
 	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
 	$(CARGO) test --locked
+	@CTESTS_MODE=sharded $(MAKE) --no-print-directory ctests
 	@$(MAKE) --no-print-directory ctests-layout ctests
 
 test:
