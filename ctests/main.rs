@@ -76,8 +76,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Whether the test is not for the sharded mode. That has no binlog yet, and the tubes of each owner
-/// stand together in `list-tubes`.
+/// Whether the test is not for the sharded mode. That has no binlog yet, and the tubes of each
+/// owner stand together in `list-tubes`.
 fn is_for_legacy(name: &str) -> bool {
     let name = name.rsplit("::").next().unwrap_or(name);
     name.starts_with("binlog_") || name == "list_tube"

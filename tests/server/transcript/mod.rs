@@ -12,7 +12,7 @@
 //! | `a< within 0.5s TIMED_OUT` | the same, no later than this after the step before |
 //! | `a< OK` and lines `a\| row` | expects a data reply with exactly these rows |
 //! | `a< OK ...` and lines `a\| row` | the same, and other rows may stand between |
-//! | `a< OK unordered` and lines `a\| row` | exactly these rows, those behind the first in any order |
+//! | `a< OK unordered` and lines `a\| row` | these rows, those behind the first in any order |
 //! | `a<< "bytes"` | expects exactly these bytes |
 //! | `a<< eof` | expects the server to close the connection |
 //! | `a< silence 0.3s` | expects nothing for so long (0.1 s if no time is given) |
