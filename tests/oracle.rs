@@ -44,7 +44,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, TestCaseError, TestError, TestRunner};
 
-use duel::{Alike, Servers, Verdict};
+use answer::Alike;
+use duel::{Servers, Verdict};
 use plan::Plan;
 
 /// Cases without waits in a normal run.

@@ -3,7 +3,16 @@
 
 use std::borrow::Cow;
 
-use crate::duel::Alike;
+/// How far the two servers can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alike {
+    /// In all.
+    All,
+    /// Ours gives other ids, and has rows of its own in `stats`.
+    AllButIds,
+    /// The same, and lists have their own order.
+    AllButIdsAndOrder,
+}
 
 /// A reply line, without its CR LF, and the data behind it where the line announces some.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::answer::Answer;
+use crate::answer::{Alike, Answer};
 use crate::fixture::wait_until;
 use crate::ids::Ids;
 use crate::plan::{CLIENTS, Chunk, Plan, Step, Unit};
@@ -25,17 +25,6 @@ pub(crate) struct Servers {
     pub(crate) theirs: Vec<String>,
     /// How far they can be compared.
     pub(crate) alike: Alike,
-}
-
-/// How far the two servers can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alike {
-    /// In all.
-    All,
-    /// Ours gives other ids, and has rows of its own in `stats`.
-    AllButIds,
-    /// The same, and lists have their own order.
-    AllButIdsAndOrder,
 }
 
 /// How a case ended.
