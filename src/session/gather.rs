@@ -1,6 +1,8 @@
 //! One answer from many shards: stats and list-tubes. Each shard answers from one moment of its
 //! own; the whole is not atomic (S4.4). An answer of which a part does not come in time is none.
 
+use smallvec::SmallVec;
+
 use crate::base::ids::{Seq, ShardId, ShardSet};
 use crate::base::limits::GATHER_SECS_MAX;
 use crate::base::name::TubeName;
@@ -80,7 +82,7 @@ impl Sum {
 /// number, whoever answers first. No tube is at two shards, so no name comes twice (S4.3).
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    parts: Vec<(ShardId, Vec<u8>)>,
+    parts: SmallVec<[(ShardId, Vec<u8>); 1]>,
 }
 
 const _: () = assert!(crate::base::limits::TUBE_NAME_LEN_MAX <= u8::MAX as usize);
