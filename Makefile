@@ -12,7 +12,11 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 BIN = $(TARGET)/release/beanshard
 LAYOUT = $(TARGET)/debug/ctests-layout
 # The command that cases, interop and bench start. It may be another server: SERVER=beanstalkd
-SERVER ?= $(abspath $(BIN)) --legacy
+SERVER ?= $(LEGACY)
+LEGACY = $(abspath $(BIN)) --legacy
+# Cases and interop are run with this as well, unless another server is asked for.
+SHARDED = $(abspath $(BIN)) --sharded --owners 2 --frontends 2
+is_ours = $(filter $(LEGACY),$(SERVER))
 ROUNDS ?= 3
 SECONDS ?= 1
 FUZZ_SECONDS ?= 60
@@ -27,8 +31,8 @@ help:
 	@echo 'make test         all tests'
 	@echo 'make legacy-test  the transcripts of the protocol in --legacy'
 	@echo 'make ctests       the tests in C  (CTESTS_DIR= a folder with more of them)'
-	@echo 'make cases        scripts of public bug reports against a live server'
-	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server'
+	@echo 'make cases        scripts of public bug reports against a live server, in both modes'
+	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server, in both modes'
 	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS));'
 	@echo '                  then the benchmarks in C'
 	@echo 'make fuzz         the fuzz targets, each for a while  (FUZZ_SECONDS=$(FUZZ_SECONDS))'
@@ -51,6 +55,7 @@ check:
 	@command -v beanstalkd >/dev/null || \
 	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
 	$(CARGO) test --locked
+	@CTESTS_MODE=sharded $(MAKE) --no-print-directory ctests
 	@$(MAKE) --no-print-directory ctests-layout ctests
 
 test:
@@ -72,10 +77,12 @@ ctests-layout:
 
 cases: build
 	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/cases/run.py
+	@$(if $(is_ours),BEANSTALKD_BIN='$(SHARDED)' $(PYTHON) tests/cases/run.py)
 
 # Needs python3-venv, node and npm, and the network the first time.
 interop: build
 	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/interop/run.py
+	@$(if $(is_ours),BEANSTALKD_BIN='$(SHARDED)' $(PYTHON) tests/interop/run.py)
 
 bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
