@@ -189,6 +189,12 @@ impl ShardSet {
         ShardSet(self.0 & !other.0)
     }
 
+    /// The shards of this set that are in `other` too.
+    #[must_use]
+    pub fn common(self, other: ShardSet) -> ShardSet {
+        ShardSet(self.0 & other.0)
+    }
+
     /// Whether `shard` is in the set.
     #[must_use]
     pub fn contains(self, shard: ShardId) -> bool {
@@ -259,5 +265,7 @@ mod tests {
         assert_eq!(set.len(), 1);
         assert_eq!(ShardSet::first(64).len(), 64);
         assert_eq!(ShardSet::first(3).len(), 3);
+        assert_eq!(ShardSet::first(3).common(set), ShardSet::EMPTY);
+        assert_eq!(ShardSet::first(64).common(set), set);
     }
 }

@@ -47,6 +47,18 @@ pub const BODY_COPY_LEN_MAX: usize = 2 * 1024;
 /// so the bound on what a session holds is this plus the largest reply.
 pub const REPLY_BACKLOG_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of unsent replies of all sessions of a process above which commands that are answered with
+/// a job wait. What shards are busy with already may pass it.
+pub const REPLIES_BYTES_MAX: usize = 256 << 20;
+
+const _: () = assert!(
+    REPLIES_BYTES_MAX >= 1024 * REPLY_BACKLOG_BYTES_MAX,
+    "a few clients that do not read are not everybody's affair"
+);
+
+/// Seconds within which all processes have to answer `stats` and `list-tubes`.
+pub const GATHER_SECS_MAX: u32 = 1;
+
 /// Bytes that are read from one conn in one turn. Of a large body, which is read into memory of its
 /// own, it is what the kernel has and that memory has room for.
 pub const READ_BYTES_MAX: usize = 64 * 1024;

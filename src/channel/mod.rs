@@ -8,6 +8,7 @@
 
 pub mod far;
 pub mod near;
+pub mod remote;
 mod speaker;
 
 #[cfg(test)]

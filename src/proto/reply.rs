@@ -35,6 +35,9 @@ pub const PAUSED: &[u8] = b"PAUSED\r\n";
 pub const OUT_OF_MEMORY: &[u8] = b"OUT_OF_MEMORY\r\n";
 /// Answers a command in which the server met a fault of its own.
 pub const INTERNAL_ERROR: &[u8] = b"INTERNAL_ERROR\r\n";
+/// Answers a reserve whose watched tubes are at several owners, where the operator wants such a
+/// reserve to be refused. The original has no such line.
+pub const CROSS_OWNER: &[u8] = b"CROSS_OWNER\r\n";
 /// Answers a line that is too long or malformed.
 pub const BAD_FORMAT: &[u8] = b"BAD_FORMAT\r\n";
 /// Answers a line that is no command.
@@ -163,6 +166,7 @@ mod tests {
             (PAUSED, "PAUSED"),
             (OUT_OF_MEMORY, "OUT_OF_MEMORY"),
             (INTERNAL_ERROR, "INTERNAL_ERROR"),
+            (CROSS_OWNER, "CROSS_OWNER"),
             (BAD_FORMAT, "BAD_FORMAT"),
             (UNKNOWN_COMMAND, "UNKNOWN_COMMAND"),
         ] {

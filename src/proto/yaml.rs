@@ -23,6 +23,14 @@ impl<'a> Yaml<'a> {
         self.row(key, |out| write_u64(out, value));
     }
 
+    /// Appends a row whose key holds a number between `before` and `after`, and whose value is a
+    /// number without a sign.
+    pub fn numbered(&mut self, (before, number, after): (&str, u64, &str), value: u64) {
+        self.out.extend_from_slice(before.as_bytes());
+        write_u64(self.out, number);
+        self.u64(after, value);
+    }
+
     /// Appends a row whose value is a number that may be negative.
     pub fn i64(&mut self, key: &str, value: i64) {
         self.row(key, |out| {

@@ -20,6 +20,7 @@ use crate::role::process::ProcessFacts;
 use crate::role::trace::Tracer;
 use crate::session::input::LEFTOVER_LEN_MAX;
 use crate::session::shards::Shards;
+use crate::session::stats::{Fleet, ProcessStats, StatsDue};
 use crate::session::table::{Fed, Sessions};
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
@@ -43,6 +44,9 @@ pub struct Clients<S> {
     /// Conns with commands left that can be obeyed in the next turn.
     runnable: Vec<SessionId>,
     tracer: Tracer,
+    /// `stats` is answered by whoever knows of the other processes.
+    has_fleet: bool,
+    stats_due: Vec<StatsDue>,
     /// Conns that were closed since this was last taken.
     closed_count: usize,
 }
@@ -74,8 +78,38 @@ impl<S: Shards> Clients<S> {
             held: Vec::new(),
             runnable: Vec::new(),
             tracer,
+            has_fleet: false,
+            stats_due: Vec::new(),
             closed_count: 0,
         }
+    }
+
+    /// The same in a server of several processes: `stats` is answered by
+    /// [`Clients::answer_stats`], with what the others know.
+    #[must_use]
+    pub fn with_fleet(self) -> Clients<S> {
+        Clients {
+            has_fleet: true,
+            ..self
+        }
+    }
+
+    /// Takes what is to be answered by [`Clients::answer_stats`].
+    pub fn take_stats_due(&mut self, into: &mut Vec<StatsDue>) {
+        self.sessions.take_stats_due(into);
+    }
+
+    /// Answers `stats`; who has been waiting for too long has been told so already. `tell` makes
+    /// what the processes know of themselves of what this one knows. To be followed by
+    /// [`Clients::finish_turn`].
+    pub fn answer_stats(
+        &mut self,
+        due: &[StatsDue],
+        fleet: &Fleet,
+        tell: impl for<'a> FnOnce(&'a ProcessFacts) -> ProcessStats<'a>,
+    ) {
+        self.sessions
+            .answer_stats(due, &tell(&self.facts), Some(fleet));
     }
 
     /// Takes in a client that has connected.
@@ -111,7 +145,7 @@ impl<S: Shards> Clients<S> {
         if conn.has_ended || conn.fed == Fed::Closing {
             // Nothing is left to read. What is still reported is that nobody is there any more.
             if ready.hangup {
-                self.close(now, session, poller);
+                self.lose_peer(now, session, poller);
             }
             return;
         }
@@ -121,10 +155,35 @@ impl<S: Shards> Clients<S> {
                 self.close(now, session, poller);
             }
         } else if ready.hangup {
-            // The client is gone and has sent more than is read ahead of a reserve that waits.
+            // The client is gone and has sent more than is read ahead of a command that waits. It
+            // will not wait for jobs, and the rest is read when there is room.
             self.sessions.end_input(now, session);
-            self.soil(session);
+            self.abandon(now, session, poller);
         }
+    }
+
+    /// Nobody is there any more, and nothing is left to be read: what was read is obeyed, and the
+    /// conn closed when that is done.
+    fn lose_peer(&mut self, now: Nanos, session: SessionId, poller: &Poller) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        if self.sessions.is_answered(session) && conn.is_over() {
+            return self.close(now, session, poller);
+        }
+        self.abandon(now, session, poller);
+    }
+
+    /// Sends the conn nothing any more.
+    fn abandon(&mut self, now: Nanos, session: SessionId, poller: &Poller) {
+        let Some(conn) = conn_of(&mut self.conns, session) else {
+            return;
+        };
+        if let Err(error) = conn.lose_peer(poller) {
+            log::warn!(target: LOG, "cannot forget connection error={error}");
+            return self.close(now, session, poller);
+        }
+        self.soil(session);
     }
 
     /// Bytes that the clients take or may have taken lately, at most.
@@ -205,7 +264,9 @@ impl<S: Shards> Clients<S> {
     /// Lets sessions that were answered obey what they have sent meanwhile, until none is left.
     fn settle(&mut self, now: Nanos) {
         loop {
-            self.answer_stats(now);
+            if !self.has_fleet {
+                self.answer_own_stats(now);
+            }
             let mut touched = std::mem::take(&mut self.touched);
             self.sessions.take_touched(&mut touched);
             if touched.is_empty() {
@@ -215,15 +276,30 @@ impl<S: Shards> Clients<S> {
             for session in touched.drain(..) {
                 self.soil(session);
                 self.obey_unread(now, session);
+                self.note_loss(session);
             }
             self.touched = touched;
         }
     }
 
-    fn answer_stats(&mut self, now: Nanos) {
+    fn answer_own_stats(&mut self, now: Nanos) {
         if self.sessions.is_stats_due() {
-            self.sessions
-                .answer_stats(&self.facts.stats(now, process::usage()));
+            let mut due = std::mem::take(&mut self.stats_due);
+            self.sessions.take_stats_due(&mut due);
+            let process = self.facts.stats(now, process::usage());
+            self.sessions.answer_stats(&due, &process, None);
+            due.clear();
+            self.stats_due = due;
+        }
+    }
+
+    /// A session that is lost obeys nothing any more, whether it has something to obey or not.
+    fn note_loss(&mut self, session: SessionId) {
+        if self.sessions.is_lost(session)
+            && let Some(conn) = conn_of(&mut self.conns, session)
+        {
+            conn.fed = Fed::Closing;
+            conn.unread = Vec::new();
         }
     }
 
@@ -314,10 +390,16 @@ impl<S: Shards> Clients<S> {
             return;
         };
         conn.is_dirty = false;
-        if let Some(replies) = self.sessions.replies(session)
-            && let Err(error) = conn.send(replies)
-        {
+        let sent = match self.sessions.replies(session) {
+            Some(mut replies) => conn.send(&mut replies),
+            None => Ok(()),
+        };
+        if let Err(error) = sent {
             log::debug!(target: LOG, "connection lost error={error}");
+            return self.close(now, session, poller);
+        }
+        if conn.fed == Fed::Closing && self.sessions.is_lost(session) {
+            // What the socket has not taken by now is not waited for.
             return self.close(now, session, poller);
         }
         if conn.is_full {
@@ -327,11 +409,10 @@ impl<S: Shards> Clients<S> {
         if conn.unread.is_empty() {
             conn.unread = Vec::new();
         }
-        let is_answered = self.sessions.is_answered(session);
-        if conn.is_over() && is_answered {
+        if conn.is_over() && self.sessions.is_answered(session) {
             return self.close(now, session, poller);
         }
-        if conn.fed == Fed::Waits && !conn.unread.is_empty() && is_answered {
+        if conn.fed == Fed::Waits && !conn.unread.is_empty() && self.sessions.may_go_on(session) {
             self.runnable.push(session);
         }
         self.update_interest(now, session, poller);
@@ -341,17 +422,10 @@ impl<S: Shards> Clients<S> {
         let Some(conn) = conn_of(&mut self.conns, session) else {
             return;
         };
-        let wanted = conn.wanted_interest();
-        if wanted == conn.interest {
-            return;
-        }
         let key = self.first_key + session.slot() as usize;
-        match poller.change(conn.stream.as_fd(), key, wanted) {
-            Ok(()) => conn.interest = wanted,
-            Err(error) => {
-                log::warn!(target: LOG, "cannot watch connection error={error}");
-                self.close(now, session, poller);
-            }
+        if let Err(error) = conn.update_interest(key, poller) {
+            log::warn!(target: LOG, "cannot watch connection error={error}");
+            self.close(now, session, poller);
         }
     }
 
@@ -364,7 +438,9 @@ impl<S: Shards> Clients<S> {
             return;
         };
         self.tracer.closed(&conn.stream);
-        if let Err(error) = poller.forget(conn.stream.as_fd()) {
+        if conn.is_watched()
+            && let Err(error) = poller.forget(conn.stream.as_fd())
+        {
             log::warn!(target: LOG, "cannot forget connection error={error}");
         }
         self.closed_count += 1;

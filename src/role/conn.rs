@@ -2,13 +2,14 @@
 //! the poller about it.
 
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 
 use crate::base::ids::SessionId;
 use crate::base::limits::{READ_AHEAD_BYTES_MAX, WRITE_PIECES_MAX};
 use crate::net::stream::{Stream, WriteOutcome};
 use crate::session::reply::Replies;
 use crate::session::table::Fed;
-use crate::sys::poller::Interest;
+use crate::sys::poller::{Interest, Poller};
 
 /// See the module's description.
 pub(super) struct Conn {
@@ -21,6 +22,9 @@ pub(super) struct Conn {
     pub(super) is_full: bool,
     /// The client sends nothing more.
     pub(super) has_ended: bool,
+    /// Nobody is there any more to whom something could be sent. The poller would report that for
+    /// ever, so it watches the conn only while there is something to be read.
+    pub(super) is_gone: bool,
     /// Why the session has stopped obeying, the last time it was given something.
     pub(super) fed: Fed,
     /// It is in the list of those to be written to at the end of the turn.
@@ -38,14 +42,18 @@ impl Conn {
             interest: Interest::READ,
             is_full: false,
             has_ended: false,
+            is_gone: false,
             fed: Fed::WantsMore,
             is_dirty: false,
             is_held: false,
         }
     }
 
-    /// Sends as much of the replies as the socket takes.
+    /// Sends as much of the replies as the socket takes. If nobody is there they are thrown away.
     pub(super) fn send(&mut self, replies: &mut Replies) -> io::Result<()> {
+        if self.is_gone {
+            replies.advance(replies.len());
+        }
         while !self.is_full && !replies.is_empty() {
             let mut pieces = [&[][..]; WRITE_PIECES_MAX];
             let filled = replies.slices(&mut pieces);
@@ -64,6 +72,40 @@ impl Conn {
         Ok(())
     }
 
+    /// Takes note that nobody is there any more, and has the poller forget it. What has been read
+    /// is still obeyed.
+    pub(super) fn lose_peer(&mut self, poller: &Poller) -> io::Result<()> {
+        if self.is_watched() {
+            poller.forget(self.stream.as_fd())?;
+        }
+        self.is_gone = true;
+        self.is_full = false;
+        self.interest = Interest::NONE;
+        Ok(())
+    }
+
+    /// Asks the poller for what is wanted of it.
+    pub(super) fn update_interest(&mut self, key: usize, poller: &Poller) -> io::Result<()> {
+        let (wanted, fd) = (self.wanted_interest(), self.stream.as_fd());
+        if wanted == self.interest {
+            return Ok(());
+        }
+        if !self.is_gone {
+            poller.change(fd, key, wanted)?;
+        } else if wanted == Interest::NONE {
+            poller.forget(fd)?;
+        } else {
+            poller.watch(fd, key, wanted)?;
+        }
+        self.interest = wanted;
+        Ok(())
+    }
+
+    /// Whether the poller knows it.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.is_gone || self.interest != Interest::NONE
+    }
+
     /// Whether the conn is to be closed when everything is answered and sent: the client has quit,
     /// or sends nothing more and has nothing left that could be obeyed.
     pub(super) fn is_over(&self) -> bool {
@@ -77,7 +119,7 @@ impl Conn {
     /// What the poller should be asked. While replies cannot be sent nothing is read, so that a
     /// client that does not read its replies cannot make more of them. A client that waits in a
     /// reserve is read all the same, up to a limit, because its end is only seen by reading.
-    pub(super) fn wanted_interest(&self) -> Interest {
+    fn wanted_interest(&self) -> Interest {
         if self.is_full {
             Interest::WRITE
         } else if self.has_ended

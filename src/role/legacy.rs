@@ -20,7 +20,7 @@ use crate::role::process::{
 use crate::role::shard::Shard;
 use crate::role::trace::Tracer;
 use crate::session::shards::ShardMap;
-use crate::session::table::{self, Sessions};
+use crate::session::table::{self, MultiWatch, Sessions};
 use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
@@ -101,6 +101,10 @@ impl<J: ShardJournal> Legacy<J> {
             body_len_max: config.body_len_max,
             hasher: draw_hasher()?,
             traced: tracer.wants_commands(),
+            // What several processes need: a lone shard is always in reach.
+            frontend: 0,
+            owner_wait: 0,
+            multi_watch: MultiWatch::Serve,
         };
         let sessions = Sessions::new(shard, settings);
         let poller = Poller::new().map_err(|source| RoleError::Poller { source })?;

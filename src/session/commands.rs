@@ -15,6 +15,7 @@ use crate::session::input::{Input, Skip};
 use crate::session::reply::Replies;
 use crate::session::reserve::{Outcome, Reserving};
 use crate::session::shards::ShardMap;
+use crate::session::waiting::brings_body;
 use crate::session::{Desk, Pending, PutLine, Session, Step};
 
 /// What a command may touch besides its session.
@@ -28,19 +29,21 @@ pub(crate) struct Room<'a> {
 impl Session {
     /// Whether a command may be obeyed now, or has to wait for answers. Asks of one shard may be
     /// under way together, because that shard answers in order; anything else waits until all is
-    /// answered, so that replies leave in the order of the commands (R3.5).
+    /// answered, so that replies leave in the order of the commands (R3.5). Of those that bring a
+    /// body only one is under way, so that a session is not owed many large ones.
     pub(crate) fn admits(&self, command: &Result<Command<'_>, Refused>, desk: &Desk) -> bool {
-        if self.is_at_barrier() {
+        if self.is_at_barrier() && !self.is_called() {
             return false;
         }
         self.outstanding == 0
-            || command
-                .as_ref()
-                .is_ok_and(|command| self.sole_target(command, desk) == Some(self.toward))
+            || command.as_ref().is_ok_and(|command| {
+                self.sole_target(command, desk) == Some(self.toward)
+                    && !(self.body_asked && brings_body(command))
+            })
     }
 
     /// The shard that a command asks, if it asks one and is no barrier.
-    fn sole_target(&self, command: &Command<'_>, desk: &Desk) -> Option<ShardId> {
+    pub(super) fn sole_target(&self, command: &Command<'_>, desk: &Desk) -> Option<ShardId> {
         let shard = match *command {
             Command::Put {
                 body_len, trailing, ..
@@ -80,6 +83,7 @@ impl Session {
         room.desk.counts.command(command.kind());
         let map = room.desk.map;
         let used = map.of_tube(self.used.as_name());
+        self.body_asked |= brings_body(&command);
         match command {
             Command::Put {
                 pri,
@@ -102,8 +106,8 @@ impl Session {
             Command::Ignore(tube) => self.begin_ignore(tube, room),
             Command::Reserve => self.begin_reserve(None, room),
             Command::ReserveWithTimeout(timeout) => self.begin_reserve(Some(timeout), room),
-            Command::Stats => self.begin_stats(map),
-            Command::ListTubes => self.begin_list_tubes(map),
+            Command::Stats => self.begin_stats(room.now, map),
+            Command::ListTubes => self.begin_list_tubes(room.now, map),
             Command::ListTubeUsed => self.list_tube_used(room.replies),
             Command::ListTubesWatched => self.list_tubes_watched(room.replies),
             Command::Quit => self.quit(),
@@ -214,7 +218,7 @@ impl Session {
     }
 
     /// Answers what was cut off the input before anybody asked whether its turn had come.
-    fn refuse_in_turn(&mut self, line: &'static [u8], replies: &mut Replies) {
+    pub(super) fn refuse_in_turn(&mut self, line: &'static [u8], replies: &mut Replies) {
         if self.outstanding == 0 {
             replies.line(line);
         } else {
@@ -295,6 +299,10 @@ impl Session {
     /// Why there is no waiting, if there is none: the client is to be warned of a deadline, it
     /// does not want to wait, or it is gone. A job that is ready is given in each case.
     fn begin_reserve(&mut self, timeout: Option<Secs>, room: Room<'_>) -> Step<'static> {
+        if self.is_rejected(room.desk) {
+            room.replies.line(reply::CROSS_OWNER);
+            return Step::Done;
+        }
         let otherwise = if self.is_within_margin(room.now) {
             Some(Outcome::DeadlineSoon)
         } else if timeout == Some(Secs(0)) || self.input_ended {
@@ -315,14 +323,18 @@ impl Session {
         }
     }
 
-    fn begin_stats(&mut self, map: ShardMap) -> Step<'static> {
-        self.pending = Pending::Stats(Box::new(Gathering::start(map.all())));
-        self.ask(map.all(), Op::Stats)
+    fn begin_stats(&mut self, now: Nanos, map: ShardMap) -> Step<'static> {
+        let (seq, to) = (self.next_seq(), map.all());
+        self.pending = Pending::Stats(Box::new(Gathering::start(now, seq, to)));
+        let op = Op::Stats;
+        Step::Ask { to, seq, op }
     }
 
-    fn begin_list_tubes(&mut self, map: ShardMap) -> Step<'static> {
-        self.pending = Pending::Tubes(Box::new(Gathering::start(map.all())));
-        self.ask(map.all(), Op::ListTubes)
+    fn begin_list_tubes(&mut self, now: Nanos, map: ShardMap) -> Step<'static> {
+        let (seq, to) = (self.next_seq(), map.all());
+        self.pending = Pending::Tubes(Box::new(Gathering::start(now, seq, to)));
+        let op = Op::ListTubes;
+        Step::Ask { to, seq, op }
     }
 
     fn list_tube_used(&self, replies: &mut Replies) -> Step<'static> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::base::body::Body;
-use crate::base::ids::{JobId, Seq, SessionId, ShardId, ShardSet};
+use crate::base::ids::{JobId, Seq, ShardId, ShardSet};
 use crate::base::limits::SPARE_RESERVATIONS_MAX;
 use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::time::Nanos;
@@ -14,7 +14,7 @@ use crate::proto::reply;
 use crate::proto::yaml::Yaml;
 use crate::session::reply::Replies;
 use crate::session::reserve::{Offer, Outcome, Reserving, Told, Verdict, answer_stale};
-use crate::session::stats::{Counts, ProcessStats, write_job_stats, write_stats, write_tube_stats};
+use crate::session::stats::{Known, StatsDue, write_job_stats, write_stats, write_tube_stats};
 use crate::session::{Desk, FollowUp, Heard, Pending, Session};
 
 /// What an event may touch besides its session.
@@ -23,14 +23,17 @@ pub(crate) struct Ear<'a> {
     pub(crate) replies: &'a mut Replies,
     /// Asks that follow, in the order in which they are to be made.
     pub(crate) asks: &'a mut VecDeque<FollowUp>,
-    /// Sessions to be answered by [`Session::answer_stats`].
-    pub(crate) stats_due: &'a mut Vec<SessionId>,
+    /// What is to be answered by [`Session::answer_stats`].
+    pub(crate) stats_due: &'a mut Vec<StatsDue>,
 }
 
 impl Session {
     /// Takes an event.
     pub(crate) fn hear(&mut self, heard: Heard<'_>, ear: Ear<'_>) {
         let Heard { shard, seq, event } = heard;
+        if self.lost {
+            return;
+        }
         if seq == Seq::NONE && !event.is_announcement() {
             // The answer to what the session was opened with. Its client did not ask for that.
             return;
@@ -58,9 +61,9 @@ impl Session {
                 };
                 self.on_told(shard, seq, Told::Offered(offer), ear);
             }
-            Event::ShardStats(stats) => self.on_shard_stats(shard, stats, ear.stats_due),
-            Event::Tube(name) => self.on_tube(name),
-            Event::TubesEnd => self.on_tubes_end(shard, replies),
+            Event::ShardStats(stats) => self.on_shard_stats(heard, stats, ear.stats_due),
+            Event::Tube(name) => self.on_tube(seq, name),
+            Event::TubesEnd => self.on_tubes_end(shard, seq, replies),
             Event::Inserted { id } => {
                 self.answer(replies, |replies| reply::write_inserted(replies.text(), id));
             }
@@ -76,7 +79,10 @@ impl Session {
                 });
             }
             Event::KickedJob => self.answer_line(reply::KICKED, replies),
-            Event::Found { id, body } => self.answer(replies, |replies| replies.found(id, body)),
+            Event::Found { id, body } => {
+                self.body_asked = false;
+                self.answer(replies, |replies| replies.found(id, body));
+            }
             Event::NotFound => self.answer_line(reply::NOT_FOUND, replies),
             Event::Paused => self.answer_line(reply::PAUSED, replies),
             Event::JobStats(ref stats) => {
@@ -88,15 +94,15 @@ impl Session {
         }
     }
 
-    /// Answers `stats`, once what the process knows of itself is at hand.
-    pub(crate) fn answer_stats(
-        &mut self,
-        process: &ProcessStats<'_>,
-        counts: &Counts,
-        replies: &mut Replies,
-    ) {
-        if let Some(Pending::Stats(gathering)) = self.take_answered() {
-            write_stats(replies.text(), &gathering.sum.total(), counts, process);
+    /// Answers the `stats` that was asked under this number, once what the process knows of itself
+    /// is at hand. Does nothing if it has been answered.
+    pub(crate) fn answer_stats(&mut self, seq: Seq, known: &Known<'_>, replies: &mut Replies) {
+        if let Pending::Stats(gathering) = &self.pending
+            && gathering.seq == seq
+            && gathering.is_complete()
+        {
+            write_stats(replies.text(), &gathering.sum, known);
+            self.pending = Pending::Nothing;
         }
     }
 
@@ -105,6 +111,7 @@ impl Session {
     fn answer(&mut self, replies: &mut Replies, write: impl FnOnce(&mut Replies)) {
         write(replies);
         self.outstanding -= 1;
+        self.body_asked &= self.outstanding > 0;
         if let (0, Pending::Refusing(line)) = (self.outstanding, &self.pending) {
             replies.line(line);
             self.pending = Pending::Nothing;
@@ -129,6 +136,7 @@ impl Session {
     /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
     fn on_reserved(&mut self, id: JobId, deadline: Nanos, body: &Body, ear: Ear<'_>) {
         self.hold(id, deadline, ear.desk);
+        self.body_asked = false;
         if let Pending::Reserving { .. } = self.pending {
             self.end_reserving(ear.desk);
             ear.replies.reserved(id, body);
@@ -243,30 +251,36 @@ impl Session {
 
     fn on_shard_stats(
         &mut self,
-        shard: ShardId,
+        heard: Heard<'_>,
         stats: ShardStats,
-        stats_due: &mut Vec<SessionId>,
+        stats_due: &mut Vec<StatsDue>,
     ) {
-        let Pending::Stats(gathering) = &mut self.pending else {
-            return;
-        };
-        gathering.sum.add(stats);
-        if gathering.finish(shard) {
-            stats_due.push(self.id);
+        let Heard { shard, seq, .. } = heard;
+        if let Pending::Stats(gathering) = &mut self.pending
+            && gathering.seq == seq
+            && gathering.misses(shard)
+        {
+            gathering.sum.add(shard, stats);
+            if gathering.finish(shard) {
+                let session = self.id;
+                stats_due.push(StatsDue { session, seq });
+            }
         }
     }
 
-    fn on_tube(&mut self, name: TubeName<'_>) {
-        if let Pending::Tubes(gathering) = &mut self.pending {
+    fn on_tube(&mut self, seq: Seq, name: TubeName<'_>) {
+        if let Pending::Tubes(gathering) = &mut self.pending
+            && gathering.seq == seq
+        {
             gathering.sum.add(name);
         }
     }
 
-    fn on_tubes_end(&mut self, shard: ShardId, replies: &mut Replies) {
+    fn on_tubes_end(&mut self, shard: ShardId, seq: Seq, replies: &mut Replies) {
         let Pending::Tubes(gathering) = &mut self.pending else {
             return;
         };
-        if !gathering.finish(shard) {
+        if gathering.seq != seq || !gathering.finish(shard) {
             return;
         }
         reply::write_ok(replies.text(), |out| {

@@ -1,25 +1,43 @@
 //! One answer from many shards: stats and list-tubes. Each shard answers from one moment of its
-//! own; the whole is not atomic (S4.4).
+//! own; the whole is not atomic (S4.4). An answer of which a part does not come in time is none.
 
-use crate::base::ids::{ShardId, ShardSet};
+use crate::base::ids::{Seq, ShardId, ShardSet};
+use crate::base::limits::GATHER_SECS_MAX;
 use crate::base::name::TubeName;
+use crate::base::time::{Nanos, Secs};
 use crate::engine::stats::ShardStats;
 
 /// What has come together so far.
 #[derive(Debug)]
 pub(super) struct Gathering<T> {
+    /// The ask that answers must be about: a late one is about an earlier ask.
+    pub(super) seq: Seq,
+    /// When it is too late for the rest.
+    pub(super) until: Nanos,
     missing: ShardSet,
     /// The answers of the shards that have given theirs.
     pub(super) sum: T,
 }
 
 impl<T: Default> Gathering<T> {
-    /// Nothing yet, of the shards in `from`.
-    pub(super) fn start(from: ShardSet) -> Gathering<T> {
+    /// Nothing yet, of the shards in `from`, which are asked at `now` under the number `seq`.
+    pub(super) fn start(now: Nanos, seq: Seq, from: ShardSet) -> Gathering<T> {
         Gathering {
+            seq,
+            until: now.after(Secs(GATHER_SECS_MAX)),
             missing: from,
             sum: T::default(),
         }
+    }
+
+    /// Whether the shard has not said everything yet.
+    pub(super) fn misses(&self, shard: ShardId) -> bool {
+        self.missing.contains(shard)
+    }
+
+    /// Whether every shard has said everything.
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing.is_empty()
     }
 
     /// The shard has said everything. Says whether all have.
@@ -29,20 +47,32 @@ impl<T: Default> Gathering<T> {
     }
 }
 
-/// Sums of the numbers of several shards.
+/// The numbers of one or several shards, each shard's by themselves. Those of a lone shard need no
+/// memory of their own.
 #[derive(Debug, Default)]
-pub(super) struct Sum(Option<ShardStats>);
+pub(super) struct Sum {
+    first: Option<(ShardId, ShardStats)>,
+    others: Vec<(ShardId, ShardStats)>,
+}
 
 impl Sum {
-    pub(super) fn add(&mut self, stats: ShardStats) {
-        match &mut self.0 {
-            Some(sum) => sum.merge(&stats),
-            None => self.0 = Some(stats),
+    pub(super) fn add(&mut self, shard: ShardId, stats: ShardStats) {
+        match self.first {
+            Some(_) => self.others.push((shard, stats)),
+            None => self.first = Some((shard, stats)),
         }
     }
 
     pub(super) fn total(&self) -> ShardStats {
-        self.0.unwrap_or_default()
+        let mut total = self.first.map_or(ShardStats::default(), |(_, stats)| stats);
+        self.others.iter().for_each(|(_, stats)| total.merge(stats));
+        total
+    }
+
+    /// What the shard has said.
+    pub(super) fn of(&self, shard: ShardId) -> Option<&ShardStats> {
+        let mut all = self.first.iter().chain(&self.others);
+        all.find(|(from, _)| *from == shard).map(|(_, stats)| stats)
     }
 }
 
@@ -79,11 +109,14 @@ mod tests {
     // S4.1, S4.3
     #[test]
     fn the_last_of_several_shards_completes_the_answer() {
-        let mut gathering: Gathering<Names> = Gathering::start(ShardSet::first(2));
+        let mut gathering: Gathering<Names> =
+            Gathering::start(Nanos(5), Seq(1), ShardSet::first(2));
         gathering.sum.add(TubeName::DEFAULT);
         assert!(!gathering.finish(ShardId(1)));
         gathering.sum.add(TubeName::parse(b"x").unwrap());
+        assert!(!gathering.is_complete() && gathering.misses(ShardId(0)));
         assert!(gathering.finish(ShardId(0)));
+        assert!(gathering.is_complete() && !gathering.misses(ShardId(0)));
         let names: Vec<_> = gathering.sum.iter().map(TubeName::as_bytes).collect();
         assert_eq!(names, [&b"default"[..], b"x"]);
     }
@@ -97,14 +130,16 @@ mod tests {
             ..Default::default()
         };
         stats.journal.current_index = 4;
-        sum.add(stats);
+        sum.add(ShardId(2), stats);
         assert_eq!(
             sum.total().journal.current_index,
             4,
             "of one shard it is the number"
         );
-        sum.add(stats);
+        sum.add(ShardId(0), stats);
         assert_eq!(sum.total().total_jobs, 6);
         assert_eq!(sum.total().journal.current_index, 0);
+        assert_eq!(sum.of(ShardId(0)), Some(&stats));
+        assert_eq!(sum.of(ShardId(1)), None);
     }
 }

@@ -13,6 +13,7 @@ mod reserve;
 pub mod shards;
 pub mod stats;
 pub mod table;
+mod waiting;
 
 use std::collections::VecDeque;
 
@@ -29,6 +30,8 @@ use crate::session::reservations::Reservations;
 use crate::session::reserve::{Outcome, Reserving};
 use crate::session::shards::ShardMap;
 use crate::session::stats::Counts;
+use crate::session::table::{MultiWatch, Settings};
+use crate::session::waiting::{Stage, Waiting};
 
 /// See the module's description.
 pub struct Session {
@@ -48,10 +51,14 @@ pub struct Session {
     reservations: Option<Box<Reservations>>,
     is_producer: bool,
     is_worker: bool,
+    /// An ask whose answer may bring a body is under way, or was when this was last known.
+    body_asked: bool,
     /// The client sends nothing more.
     input_ended: bool,
     /// The client is to be sent what it is owed, and nothing it sends is obeyed.
     closing: bool,
+    /// Nobody knows what became of what it asked.
+    lost: bool,
 }
 
 /// What has to come before the next command is looked at: a body, or an answer.
@@ -71,6 +78,8 @@ enum Pending {
     Tubes(Box<Gathering<Names>>),
     /// This is to be answered to something that came to nothing, once all before it is answered.
     Refusing(&'static [u8]),
+    /// The next command, or a put, has to wait for something that is not the session's own.
+    Waiting(Waiting),
 }
 
 /// A put line that was accepted.
@@ -91,11 +100,24 @@ pub struct Desk {
     pub body_len_max: u32,
     /// How the names of watched tubes are hashed.
     pub hasher: NameHasher,
+    /// What becomes of a reserve over several shards.
+    multi_watch: MultiWatch,
     /// Reservations of sessions that hold nothing any more, for the next ones.
     #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
     spare_reservations: Vec<Box<Reservations>>,
     /// What has been counted.
     pub counts: Counts,
+}
+
+/// What is to be done about a session whose moment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// What there was to do is done.
+    Nothing,
+    /// It is to be told that what it asked has failed.
+    Fault,
+    /// It does not wait any more for what is not its own.
+    Call,
 }
 
 /// What a command comes to.
@@ -141,14 +163,14 @@ pub(crate) struct Heard<'a> {
 }
 
 impl Desk {
-    pub(crate) fn new(map: ShardMap, body_len_max: u32, hasher: NameHasher) -> Desk {
-        let (counts, spare_reservations) = (Counts::default(), Vec::new());
+    pub(crate) fn new(settings: &Settings) -> Desk {
         Desk {
-            map,
-            body_len_max,
-            hasher,
-            counts,
-            spare_reservations,
+            map: settings.map,
+            body_len_max: settings.body_len_max,
+            hasher: settings.hasher,
+            multi_watch: settings.multi_watch,
+            spare_reservations: Vec::new(),
+            counts: Counts::default(),
         }
     }
 }
@@ -173,8 +195,10 @@ impl Session {
             reservations: None,
             is_producer: false,
             is_worker: false,
+            body_asked: false,
             input_ended: false,
             closing: false,
+            lost: false,
         }
     }
 
@@ -217,19 +241,49 @@ impl Session {
 
     /// When a wait has to be given up, if the session waits.
     pub(crate) fn moment(&self) -> Option<Nanos> {
-        let Pending::Reserving { reserving, until } = &self.pending else {
-            return None;
+        let moment = match &self.pending {
+            Pending::Reserving { reserving, until } if reserving.can_give_up() => self
+                .margin_start()
+                .map_or(*until, |start| start.min(*until)),
+            Pending::Stats(gathering) => gathering.until,
+            Pending::Tubes(gathering) => gathering.until,
+            Pending::Waiting(waiting) if waiting.stage != Stage::Called => waiting.until,
+            Pending::Nothing
+            | Pending::Body(_)
+            | Pending::Using(_)
+            | Pending::Watching(_)
+            | Pending::Ignoring(_)
+            | Pending::Reserving { .. }
+            | Pending::Refusing(_)
+            | Pending::Waiting(_) => Nanos::MAX,
         };
-        let moment = self
-            .margin_start()
-            .map_or(*until, |start| start.min(*until));
-        (reserving.can_give_up() && moment < Nanos::MAX).then_some(moment)
+        (moment < Nanos::MAX).then_some(moment)
     }
 
-    /// [`Session::moment`] has come: the wait is given up. If both of its reasons have, the
-    /// deadline is the one that the client hears of. If it has come too late for a warning, the
-    /// wait goes on.
-    pub(crate) fn on_moment(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
+    /// [`Session::moment`] has come. A reserve is given up: if both of its reasons have come, the
+    /// deadline is the one that the client hears of; if it is too late for a warning, the wait
+    /// goes on. What was to be gathered has failed.
+    pub(crate) fn on_moment(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) -> Due {
+        match &self.pending {
+            Pending::Stats(_) | Pending::Tubes(_) => {
+                self.pending = Pending::Nothing;
+                Due::Fault
+            }
+            Pending::Waiting(_) => Due::Call,
+            Pending::Nothing
+            | Pending::Body(_)
+            | Pending::Using(_)
+            | Pending::Watching(_)
+            | Pending::Ignoring(_)
+            | Pending::Reserving { .. }
+            | Pending::Refusing(_) => {
+                self.end_wait(now, asks);
+                Due::Nothing
+            }
+        }
+    }
+
+    fn end_wait(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
         if self.is_within_margin(now) {
             self.give_up(Outcome::DeadlineSoon, asks);
         } else if self.moment().is_some_and(|moment| moment <= now) {

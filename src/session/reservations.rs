@@ -70,6 +70,11 @@ impl Reservations {
         }
     }
 
+    /// The jobs that are held, in no order.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.held.as_slice().iter().map(|held| held.id)
+    }
+
     /// The deadline that comes first.
     pub(super) fn nearest(&self) -> Option<Nanos> {
         self.deadlines.first().map(|entry| entry.key)

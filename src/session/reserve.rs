@@ -122,6 +122,11 @@ impl Reserving {
         (self.targets, op)
     }
 
+    /// Whether it is under way at the shard.
+    pub(super) fn asks(&self, shard: ShardId) -> bool {
+        self.targets.contains(shard)
+    }
+
     /// Whether the client counts among those that wait.
     pub(super) fn waits(&self) -> bool {
         self.was_to_wait

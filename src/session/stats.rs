@@ -2,10 +2,13 @@
 //! and their types are the original's (legacy-behaviour section 4); text is quoted as its newest
 //! version does, so that YAML reads a name like `1.5` as text.
 
+use crate::base::ids::{Seq, SessionId, ShardSet};
+use crate::base::limits::COUNTS_MAX;
 use crate::engine::stats::{JobGauges, JobState, JobStats, ShardStats, TubeStats};
 use crate::proto::command::Kind;
 use crate::proto::reply::write_ok;
 use crate::proto::yaml::Yaml;
+use crate::session::gather::Sum;
 
 /// What the clients half counts. Each session and each command is counted once, where it was
 /// parsed (S4.2).
@@ -43,6 +46,102 @@ impl Counts {
     pub fn command(&mut self, kind: Kind) {
         self.commands[kind as usize] += 1;
     }
+
+    /// Adds what another process has counted.
+    pub fn merge(&mut self, other: &Counts) {
+        for (sum, number) in self.numbers_mut().into_iter().zip(other.numbers()) {
+            *sum = sum.saturating_add(number);
+        }
+    }
+
+    /// Appends all numbers, [`Counts::LEN`] of them: commands in the order of [`Kind::ALL`], then
+    /// sessions that are open, have put, have reserved, wait, and were opened. Processes of one
+    /// release alone understand each other's.
+    pub fn write_numbers(&self, out: &mut Vec<u64>) {
+        out.extend(self.numbers());
+    }
+
+    /// What another process has written. None if those are not [`Counts::LEN`] numbers.
+    #[must_use]
+    pub fn read_numbers(numbers: &[u64]) -> Option<Counts> {
+        let mut counts = Counts::default();
+        if numbers.len() != Counts::LEN {
+            return None;
+        }
+        for (place, &number) in counts.numbers_mut().into_iter().zip(numbers) {
+            *place = number;
+        }
+        Some(counts)
+    }
+
+    /// How many numbers there are.
+    pub const LEN: usize = Kind::ALL.len() + 5;
+
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let sessions = [
+            self.connections,
+            self.producers,
+            self.workers,
+            self.waiting,
+            self.total_connections,
+        ];
+        self.commands.into_iter().chain(sessions)
+    }
+
+    fn numbers_mut(&mut self) -> impl IntoIterator<Item = &mut u64> {
+        let sessions = [
+            &mut self.connections,
+            &mut self.producers,
+            &mut self.workers,
+            &mut self.waiting,
+            &mut self.total_connections,
+        ];
+        self.commands.iter_mut().chain(sessions)
+    }
+}
+
+const _: () = assert!(
+    Counts::LEN + COUNTS_OF_OTHERS <= COUNTS_MAX,
+    "all that a process tells of itself fits one frame"
+);
+
+/// Numbers that processes tell of themselves besides [`Counts`], at most.
+const COUNTS_OF_OTHERS: usize = 8;
+
+/// The other processes of a sharded server, for `stats`.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    /// What all other frontends have counted.
+    pub counts: Counts,
+    /// Owners there should be.
+    pub owners: u16,
+    /// Frontends there should be.
+    pub frontends: u16,
+    /// Links between frontends and owners that stand.
+    pub links_up: u64,
+    /// Links between frontends and owners that do not.
+    pub links_down: u64,
+    /// Frames that were refused.
+    pub refused_frames: u64,
+}
+
+/// A `stats` of which all but the numbers of the processes is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatsDue {
+    /// Who has asked.
+    pub session: SessionId,
+    /// Which of its asks it is. It may have been given up meanwhile.
+    pub seq: Seq,
+}
+
+/// What `stats` tells besides what shards know.
+pub(crate) struct Known<'a> {
+    /// The process or processes as a whole.
+    pub(crate) process: &'a ProcessStats<'a>,
+    /// What this process has counted.
+    pub(crate) counts: &'a Counts,
+    /// None in a server of one process.
+    pub(crate) fleet: Option<&'a Fleet>,
 }
 
 /// What the process knows of itself, for `stats`.
@@ -100,47 +199,82 @@ const COMMAND_ROWS: [Kind; 22] = [
     Kind::PauseTube,
 ];
 
-/// Appends the reply to `stats`.
-pub fn write_stats(
-    out: &mut Vec<u8>,
+/// Appends the reply to `stats`. In a server of several processes keys of its own come after the
+/// original's, and file numbers, which have no sum, stand there.
+pub(super) fn write_stats(out: &mut Vec<u8>, shards: &Sum, known: &Known<'_>) {
+    let mut total = shards.total();
+    let Some(fleet) = known.fleet else {
+        let rows = |yaml: &mut Yaml<'_>| write_totals(yaml, &total, known.counts, known.process);
+        return write_ok(out, |out| rows(&mut Yaml::begin(out)));
+    };
+    let mut counts = known.counts.clone();
+    counts.merge(&fleet.counts);
+    total.journal.oldest_index = 0;
+    total.journal.current_index = 0;
+    write_ok(out, |out| {
+        let mut yaml = Yaml::begin(out);
+        write_totals(&mut yaml, &total, &counts, known.process);
+        write_fleet(&mut yaml, shards, fleet);
+    });
+}
+
+fn write_fleet(yaml: &mut Yaml<'_>, shards: &Sum, fleet: &Fleet) {
+    yaml.bare("mode", "sharded");
+    yaml.u64("owners", fleet.owners.into());
+    yaml.u64("frontends", fleet.frontends.into());
+    yaml.u64("links-up", fleet.links_up);
+    yaml.u64("links-down", fleet.links_down);
+    yaml.u64("refused-frames", fleet.refused_frames);
+    for shard in ShardSet::first(ShardSet::SHARDS_MAX).iter() {
+        let Some(ShardStats { jobs, journal, .. }) = shards.of(shard) else {
+            continue;
+        };
+        let jobs = jobs.ready + jobs.reserved + jobs.delayed + jobs.buried;
+        let mut row = |what, value| yaml.numbered(("owner-", shard.0.into(), what), value);
+        row("-current-jobs", jobs);
+        row("-binlog-oldest-index", journal.oldest_index);
+        row("-binlog-current-index", journal.current_index);
+    }
+}
+
+/// Appends the original's rows.
+fn write_totals(
+    yaml: &mut Yaml<'_>,
     shards: &ShardStats,
     counts: &Counts,
     process: &ProcessStats<'_>,
 ) {
-    write_ok(out, |out| {
-        let mut yaml = Yaml::begin(out);
-        write_gauges(&mut yaml, &shards.jobs);
-        for kind in COMMAND_ROWS {
-            if let Some(key) = kind.stats_key() {
-                yaml.u64(key, counts.commands[kind as usize]);
-            }
+    write_gauges(yaml, &shards.jobs);
+    for kind in COMMAND_ROWS {
+        if let Some(key) = kind.stats_key() {
+            yaml.u64(key, counts.commands[kind as usize]);
         }
-        yaml.u64("job-timeouts", shards.job_timeouts);
-        yaml.u64("total-jobs", shards.total_jobs);
-        yaml.u64("max-job-size", process.body_len_max.into());
-        yaml.u64("current-tubes", shards.tubes);
-        yaml.u64("current-connections", counts.connections);
-        yaml.u64("current-producers", counts.producers);
-        yaml.u64("current-workers", counts.workers);
-        yaml.u64("current-waiting", counts.waiting);
-        yaml.u64("total-connections", counts.total_connections);
-        yaml.u64("pid", process.pid.into());
-        yaml.quoted("version", process.version.as_bytes());
-        yaml.seconds("rusage-utime", process.user_cpu_us);
-        yaml.seconds("rusage-stime", process.system_cpu_us);
-        yaml.u64("uptime", process.uptime_secs);
-        yaml.u64("binlog-oldest-index", shards.journal.oldest_index);
-        yaml.u64("binlog-current-index", shards.journal.current_index);
-        yaml.u64("binlog-records-migrated", shards.journal.records_migrated);
-        yaml.u64("binlog-records-written", shards.journal.records_written);
-        yaml.u64("binlog-max-size", process.binlog_size_max);
-        yaml.bool("draining", process.draining);
-        // Quirk: bare, as in the original (K17). It holds a letter that no number has.
-        yaml.bare("id", process.run_id);
-        yaml.quoted("hostname", process.hostname.as_bytes());
-        yaml.quoted("os", process.os.as_bytes());
-        yaml.quoted("platform", process.platform.as_bytes());
-    });
+    }
+    yaml.u64("job-timeouts", shards.job_timeouts);
+    yaml.u64("total-jobs", shards.total_jobs);
+    yaml.u64("max-job-size", process.body_len_max.into());
+    yaml.u64("current-tubes", shards.tubes);
+    yaml.u64("current-connections", counts.connections);
+    yaml.u64("current-producers", counts.producers);
+    yaml.u64("current-workers", counts.workers);
+    yaml.u64("current-waiting", counts.waiting);
+    yaml.u64("total-connections", counts.total_connections);
+    yaml.u64("pid", process.pid.into());
+    yaml.quoted("version", process.version.as_bytes());
+    yaml.seconds("rusage-utime", process.user_cpu_us);
+    yaml.seconds("rusage-stime", process.system_cpu_us);
+    yaml.u64("uptime", process.uptime_secs);
+    yaml.u64("binlog-oldest-index", shards.journal.oldest_index);
+    yaml.u64("binlog-current-index", shards.journal.current_index);
+    yaml.u64("binlog-records-migrated", shards.journal.records_migrated);
+    yaml.u64("binlog-records-written", shards.journal.records_written);
+    yaml.u64("binlog-max-size", process.binlog_size_max);
+    yaml.bool("draining", process.draining);
+    // Quirk: bare, as in the original (K17). It holds a letter that no number has.
+    yaml.bare("id", process.run_id);
+    yaml.quoted("hostname", process.hostname.as_bytes());
+    yaml.quoted("os", process.os.as_bytes());
+    yaml.quoted("platform", process.platform.as_bytes());
 }
 
 /// Appends the reply to `stats-tube`.

@@ -3,27 +3,37 @@
 //! network, the clock and what the process knows of itself are the caller's; a simulator has its
 //! own.
 
+mod items;
+mod owed;
+mod queues;
+mod reach;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use crate::base::hash::NameHasher;
 use crate::base::heap::Heap;
 use crate::base::ids::{Caller, JobId, Seq, SessionId, ShardId, ShardSet};
 use crate::base::limits::{REPLY_BACKLOG_BYTES_MAX, SPARE_REPLIES_MAX, SPARE_REPLY_LEN_MAX};
+use crate::base::list::Links;
 use crate::base::name::TubeName;
 use crate::base::slab::Slab;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
 use crate::engine::host::{Outbox, Ticket};
 use crate::engine::op::Op;
-use crate::proto::command::{Kind, parse};
+use crate::proto::command::Kind;
 use crate::proto::reply;
-use crate::session::commands::Room;
 use crate::session::events::Ear;
-use crate::session::input::{Input, Item, Skip};
+use crate::session::input::Input;
 use crate::session::reply::Replies;
 use crate::session::shards::{ShardMap, Shards};
-use crate::session::stats::ProcessStats;
-use crate::session::{Desk, FollowUp, Heard, Session, Step};
+use crate::session::stats::{Counts, Fleet, Known, ProcessStats, StatsDue};
+use crate::session::table::owed::Ledger;
+pub use crate::session::table::owed::Owed;
+use crate::session::table::queues::Queues;
+use crate::session::{Desk, Due, FollowUp, Heard, Session, Step};
 
 /// See the module's description.
 pub struct Sessions<S> {
@@ -37,18 +47,41 @@ pub struct Sessions<S> {
 pub struct Settings {
     /// Where tubes and jobs are.
     pub map: ShardMap,
+    /// Index of this frontend, which tells its sessions from those of others.
+    pub frontend: u16,
     /// Largest body in bytes.
     pub body_len_max: u32,
     /// The key under which names are hashed: random in a server, fixed in tests.
     pub hasher: NameHasher,
     /// Whether to record what [`Sessions::take_traces`] tells.
     pub traced: bool,
+    /// Nanoseconds for which a command waits for a shard to which there is no way, before it is
+    /// answered that it failed.
+    pub owner_wait: u64,
+    /// What becomes of a reserve over several shards.
+    pub multi_watch: MultiWatch,
+}
+
+/// What becomes of a reserve whose watched tubes are at several shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MultiWatch {
+    /// It is given the best job of all.
+    #[default]
+    Serve,
+    /// It is refused with [`reply::CROSS_OWNER`].
+    Reject,
 }
 
 /// Everything but the shards, so that they can speak to it while they are asked.
 struct Hall {
     entries: Slab<Entry>,
     desk: Desk,
+    /// See [`Settings::owner_wait`].
+    owner_wait: u64,
+    queues: Queues,
+    ledger: Ledger,
+    /// See [`Settings::frontend`].
+    frontend: u16,
     /// Serial of the latest session.
     last_serial: u64,
     /// Sessions that wait, by the moment at which that has to end.
@@ -56,11 +89,10 @@ struct Hall {
     /// Sessions that something has happened to since they were last taken.
     touched: Vec<SessionId>,
     asks: VecDeque<FollowUp>,
-    stats_due: Vec<SessionId>,
+    stats_due: Vec<StatsDue>,
     /// Replies of sessions that have been sent theirs, for the next ones: an idle session has none.
     #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
     spare: Vec<Box<Replies>>,
-    traces: Option<Vec<Trace>>,
 }
 
 struct Entry {
@@ -70,6 +102,8 @@ struct Entry {
     replies: Option<Box<Replies>>,
     /// Position in [`Hall::moments`], or [`NOWHERE`].
     position: u32,
+    /// Neighbours in one of [`Queues`].
+    links: Links,
     is_touched: bool,
 }
 
@@ -118,24 +152,21 @@ impl<S: Shards> Sessions<S> {
     /// A table without sessions.
     #[must_use]
     pub fn new(shards: S, settings: Settings) -> Sessions<S> {
-        let Settings {
-            map,
-            body_len_max,
-            hasher,
-            traced,
-        } = settings;
         Sessions {
             shards,
             hall: Hall {
                 entries: Slab::default(),
-                desk: Desk::new(map, body_len_max, hasher),
+                desk: Desk::new(&settings),
+                owner_wait: settings.owner_wait,
+                queues: Queues::new(settings.map),
+                ledger: Ledger::new(settings.traced),
+                frontend: settings.frontend,
                 last_serial: 0,
                 moments: Heap::default(),
                 touched: Vec::new(),
                 asks: VecDeque::new(),
                 stats_due: Vec::new(),
                 spare: Vec::new(),
-                traces: traced.then(Vec::new),
             },
         }
     }
@@ -156,36 +187,21 @@ impl<S: Shards> Sessions<S> {
     pub fn open(&mut self, now: Nanos) -> SessionId {
         let hall = &mut self.hall;
         hall.last_serial += 1;
-        let (serial, desk) = (hall.last_serial, &hall.desk);
+        let (frontend, serial, desk) = (hall.frontend, hall.last_serial, &hall.desk);
         let slot = hall.entries.insert_with(|slot| Entry {
-            session: Session::new(SessionId::new(0, serial, slot), desk),
+            session: Session::new(SessionId::new(frontend, serial, slot), desk),
             input: Input::default(),
             replies: None,
             position: NOWHERE,
+            links: Links::NONE,
             is_touched: false,
         });
         hall.desk.counts.connections += 1;
         hall.desk.counts.total_connections += 1;
         let id = hall.entries[slot].session.id();
         let home = ShardSet::of(hall.desk.map.of_tube(TubeName::DEFAULT));
-        self.ask(
-            now,
-            id,
-            Seq::NONE,
-            home,
-            Op::Use {
-                tube: TubeName::DEFAULT,
-            },
-        );
-        self.ask(
-            now,
-            id,
-            Seq::NONE,
-            home,
-            Op::Watch {
-                tube: TubeName::DEFAULT,
-            },
-        );
+        // A shard to which there is no way is told when it is back.
+        self.attach(now, id, self.not_down(home));
         id
     }
 
@@ -196,7 +212,9 @@ impl<S: Shards> Sessions<S> {
             return;
         }
         hall.set_moment(id.slot(), None);
+        hall.leave_queue(id.slot());
         let entry = hall.entries.remove(id.slot());
+        hall.ledger.owed -= entry.backlog();
         entry.session.uncount(&mut hall.desk.counts);
         for shard in entry.session.attached().iter() {
             let outbox = &mut Outlet {
@@ -218,14 +236,15 @@ impl<S: Shards> Sessions<S> {
             if entry.session.is_closing() {
                 return Fed::Closing;
             }
-            if entry.session.is_at_barrier() || entry.backlog() >= REPLY_BACKLOG_BYTES_MAX {
+            let is_blocked = entry.session.is_at_barrier() && !entry.session.is_called();
+            if is_blocked || entry.backlog() >= REPLY_BACKLOG_BYTES_MAX {
                 return Fed::Waits;
             }
             let before = *bytes;
             let Some(item) = entry.input.next(bytes) else {
                 return Fed::WantsMore;
             };
-            let Some(step) = self.hall.take_item(now, id, item) else {
+            let Some(step) = self.hall.take_item(now, id, item, &self.shards) else {
                 *bytes = before;
                 return Fed::Waits;
             };
@@ -268,8 +287,9 @@ impl<S: Shards> Sessions<S> {
         self.ask_what_follows(now);
     }
 
-    /// Ends the waits whose moment has come by `now`. To be called after the shards have done what
-    /// was due, because a job that has become ready in time beats the end of a wait (R3.13).
+    /// Ends the waits whose moment has come by `now`, those for other processes included. To be
+    /// called after the shards have done what was due, because a job that has become ready in time
+    /// beats the end of a wait (R3.13).
     pub fn tick(&mut self, now: Nanos) {
         while let Some(first) = self.hall.moments.first()
             && first.key <= now
@@ -277,8 +297,11 @@ impl<S: Shards> Sessions<S> {
             let hall = &mut self.hall;
             let session = &mut hall.entries[first.slot].session;
             let id = session.id();
-            session.on_moment(now, &mut hall.asks);
-            hall.update_moment(id);
+            match session.on_moment(now, &mut hall.asks) {
+                Due::Nothing => hall.update_moment(id),
+                Due::Fault => hall.say(first.slot, reply::INTERNAL_ERROR),
+                Due::Call => self.end_waiting(first.slot),
+            }
             self.ask_what_follows(now);
         }
     }
@@ -306,13 +329,17 @@ impl<S: Shards> Sessions<S> {
         self.ask_what_follows(now);
     }
 
-    fn ask(&mut self, now: Nanos, id: SessionId, seq: Seq, to: ShardSet, op: Op<'_>) {
-        let Some(entry) = self.hall.entry(id) else {
-            return;
-        };
-        for shard in entry.session.attach(to).iter() {
-            self.shards.attach(shard, id);
+    /// Sees to it that the shards know the session.
+    fn attach(&mut self, now: Nanos, id: SessionId, to: ShardSet) {
+        if let Some(entry) = self.hall.entry(id) {
+            for shard in entry.session.attach(to).iter() {
+                self.introduce(now, id, shard);
+            }
         }
+    }
+
+    fn ask(&mut self, now: Nanos, id: SessionId, seq: Seq, to: ShardSet, op: Op<'_>) {
+        self.attach(now, id, to);
         let from = Caller { session: id, seq };
         let mut op = Some(op);
         let mut left = to.len();
@@ -330,7 +357,8 @@ impl<S: Shards> Sessions<S> {
         }
     }
 
-    /// Makes the asks that events have led to, and those that these lead to.
+    /// Makes the asks that events have led to, and those that these lead to. A shard to which there
+    /// is no way has forgotten what they are about.
     fn ask_what_follows(&mut self, now: Nanos) {
         while let Some(FollowUp {
             session,
@@ -339,7 +367,7 @@ impl<S: Shards> Sessions<S> {
             op,
         }) = self.hall.asks.pop_front()
         {
-            self.ask(now, session, seq, to, op);
+            self.ask(now, session, seq, self.not_down(to), op);
             self.hall.update_moment(session);
         }
     }
@@ -347,20 +375,14 @@ impl<S: Shards> Sessions<S> {
 
 /// What the caller of the table takes from it and gives to it, whatever the shards are.
 impl<S> Sessions<S> {
-    /// Takes the sessions to which something has happened: they have been answered, or can go on.
-    /// Each is named once, and may have been closed since.
-    pub fn take_touched(&mut self, into: &mut Vec<SessionId>) {
-        into.append(&mut self.hall.touched);
-        for id in into.iter() {
-            if let Some(entry) = self.hall.entry(*id) {
-                entry.is_touched = false;
-            }
-        }
-    }
-
     /// What the session is owed. None if nothing is, or if the session is closed.
-    pub fn replies(&mut self, id: SessionId) -> Option<&mut Replies> {
-        self.hall.entry(id)?.replies.as_deref_mut()
+    pub fn replies(&mut self, id: SessionId) -> Option<Owed<'_>> {
+        let Hall {
+            entries, ledger, ..
+        } = &mut self.hall;
+        let entry = entries.get_mut(id.slot())?;
+        let replies = entry.replies.as_deref_mut()?;
+        (entry.session.id() == id).then(|| Owed::new(replies, ledger))
     }
 
     /// What has to be confirmed before the session is sent what it is owed.
@@ -398,37 +420,62 @@ impl<S> Sessions<S> {
     /// Whether everything that the session has asked has been answered.
     #[must_use]
     pub fn is_answered(&self, id: SessionId) -> bool {
-        let entry = self.hall.entries.get(id.slot());
-        entry.is_some_and(|entry| entry.session.id() == id && entry.session.is_answered())
+        self.hall.is(id, |entry| entry.session.is_answered())
     }
 
-    /// Whether a session waits for [`Sessions::answer_stats`].
+    /// Whether [`Sessions::take_stats_due`] has something to tell.
     #[must_use]
     pub fn is_stats_due(&self) -> bool {
         !self.hall.stats_due.is_empty()
     }
 
-    /// Answers the sessions that have asked for `stats`.
-    pub fn answer_stats(&mut self, process: &ProcessStats<'_>) {
-        let hall = &mut self.hall;
-        while let Some(id) = hall.stats_due.pop() {
+    /// Takes the sessions that have asked for `stats` and wait for [`Sessions::answer_stats`]. Who
+    /// is not answered within [`GATHER_SECS_MAX`] of the question is told by itself that it failed.
+    ///
+    /// [`GATHER_SECS_MAX`]: crate::base::limits::GATHER_SECS_MAX
+    pub fn take_stats_due(&mut self, into: &mut Vec<StatsDue>) {
+        into.append(&mut self.hall.stats_due);
+    }
+
+    /// Answers `stats`, as far as it still is to be answered. `fleet` is what other processes have
+    /// told, in a server that has such.
+    pub fn answer_stats(
+        &mut self,
+        due: &[StatsDue],
+        process: &ProcessStats<'_>,
+        fleet: Option<&Fleet>,
+    ) {
+        for StatsDue { session: id, seq } in due {
+            let hall = &mut self.hall;
             let Some(entry) = hall.entries.get_mut(id.slot()) else {
                 continue;
             };
-            if entry.session.id() == id {
+            if entry.session.id() == *id {
                 let replies = lend(&mut hall.spare, &mut entry.replies);
-                let start = replies.text_len();
-                let counts = &hall.desk.counts;
-                entry.session.answer_stats(process, counts, replies);
-                trace_reply(&mut hall.traces, id, start, replies);
+                let mark = Ledger::begin(replies);
+                let known = Known {
+                    process,
+                    counts: &hall.desk.counts,
+                    fleet,
+                };
+                entry.session.answer_stats(*seq, &known, replies);
+                hall.ledger.end(*id, mark, replies);
+                hall.update_moment(*id);
                 hall.touch(id.slot());
             }
         }
     }
 
+    /// What this process has counted.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.hall.desk.counts
+    }
+
     /// Takes what was traced.
     pub fn take_traces(&mut self) -> Vec<Trace> {
         self.hall
+            .ledger
             .traces
             .as_mut()
             .map(std::mem::take)
@@ -443,60 +490,41 @@ impl Hall {
             .filter(|entry| entry.session.id() == id)
     }
 
-    /// What an item of the input comes to; None if it has to wait.
-    fn take_item<'a>(&mut self, now: Nanos, id: SessionId, item: Item<'a>) -> Option<Step<'a>> {
-        let entry = &mut self.entries[id.slot()];
+    /// Whether the session is open and `holds` of it.
+    fn is(&self, id: SessionId, holds: impl FnOnce(&Entry) -> bool) -> bool {
+        let entry = self.entries.get(id.slot());
+        entry.is_some_and(|entry| entry.session.id() == id && holds(entry))
+    }
+
+    /// Answers the session's latest ask, which it does not wait for any more, with a line.
+    fn say(&mut self, slot: u32, line: &[u8]) {
+        self.write(slot, |_, replies| replies.line(line));
+    }
+
+    /// Lets a session write replies by itself.
+    fn write(&mut self, slot: u32, write: impl FnOnce(&mut Session, &mut Replies)) {
+        let entry = &mut self.entries[slot];
         let replies = lend(&mut self.spare, &mut entry.replies);
-        let Entry { session, input, .. } = entry;
-        let desk = &mut self.desk;
-        let start = replies.text_len();
-        let step = match item {
-            Item::Line(line) => {
-                let command = parse(line);
-                if !session.admits(&command, desk) {
-                    return None;
-                }
-                if let Some(traces) = &mut self.traces {
-                    let kind = command.as_ref().map_or_else(|r| r.kind, |c| Some(c.kind()));
-                    traces.push(Trace {
-                        session: id,
-                        what: Traced::Command(kind),
-                    });
-                }
-                let room = Room {
-                    now,
-                    desk,
-                    input,
-                    replies,
-                };
-                match command {
-                    Ok(command) => session.obey(command, room),
-                    Err(refused) => session.refuse(refused, room),
-                }
-            }
-            Item::LineTooLong { http, body_len } => {
-                session.refuse_long_line(http, body_len, input, replies)
-            }
-            Item::Body(body) => {
-                if let Some(traces) = &mut self.traces {
-                    let what = Traced::Body(session.putting_id());
-                    traces.push(Trace { session: id, what });
-                }
-                session.finish_put(body, desk)
-            }
-            Item::BodyUnterminated => session.fail_put(reply::EXPECTED_CRLF, replies),
-            Item::Skipped(Skip::TooBig) => session.fail_put(reply::JOB_TOO_BIG, replies),
-            Item::Skipped(Skip::OutOfMemory) => session.fail_put(reply::OUT_OF_MEMORY, replies),
-            Item::Skipped(Skip::Answered) => Step::Done,
-        };
-        trace_reply(&mut self.traces, id, start, replies);
-        self.touch(id.slot());
-        Some(step)
+        let mark = Ledger::begin(replies);
+        let id = entry.session.id();
+        write(&mut entry.session, replies);
+        self.ledger.end(id, mark, replies);
+        self.update_moment(id);
+        self.touch(slot);
     }
 
     fn take_id(&mut self, id: SessionId, job: Option<JobId>) {
         if let Some(entry) = self.entry(id) {
             entry.session.take_id(job);
+        }
+    }
+
+    fn drain_touched(&mut self, into: &mut Vec<SessionId>) {
+        into.append(&mut self.touched);
+        for id in into.iter() {
+            if let Some(entry) = self.entry(*id) {
+                entry.is_touched = false;
+            }
         }
     }
 
@@ -559,7 +587,7 @@ impl Outbox for Outlet<'_> {
             return;
         }
         let replies = lend(&mut hall.spare, &mut entry.replies);
-        let start = replies.text_len();
+        let mark = Ledger::begin(replies);
         let ear = Ear {
             desk: &mut hall.desk,
             replies: &mut *replies,
@@ -574,7 +602,7 @@ impl Outbox for Outlet<'_> {
             },
             ear,
         );
-        trace_reply(&mut hall.traces, to.session, start, replies);
+        hall.ledger.end(to.session, mark, replies);
         hall.touch(to.session.slot());
         hall.update_moment(to.session);
     }
@@ -586,15 +614,4 @@ fn lend<'a>(
     replies: &'a mut Option<Box<Replies>>,
 ) -> &'a mut Replies {
     replies.get_or_insert_with(|| spare.pop().unwrap_or_default())
-}
-
-fn trace_reply(traces: &mut Option<Vec<Trace>>, id: SessionId, start: usize, replies: &Replies) {
-    if let Some(traces) = traces
-        && let Some(line) = replies.first_line_from(start)
-    {
-        traces.push(Trace {
-            session: id,
-            what: Traced::Reply(line.to_vec()),
-        });
-    }
 }

@@ -10,7 +10,7 @@ use beanshard::role::shard::Shard;
 use beanshard::session::input::LEFTOVER_LEN_MAX;
 use beanshard::session::shards::ShardMap;
 use beanshard::session::stats::ProcessStats;
-use beanshard::session::table::{self, Fed, Sessions};
+use beanshard::session::table::{self, Fed, MultiWatch, Sessions};
 
 use crate::answer::{Answer, take_answer};
 use crate::framer::{Framer, Missing};
@@ -53,6 +53,9 @@ impl Table {
             body_len_max: BODY_LEN_MAX,
             hasher,
             traced: false,
+            frontend: 0,
+            owner_wait: 0,
+            multi_watch: MultiWatch::Serve,
         };
         let mut sessions = Sessions::new(Shard::new(engine, NoJournal), settings);
         let now = Nanos(1_000_000_000_000);
@@ -181,7 +184,10 @@ impl Table {
         let mut touched = Vec::new();
         loop {
             if self.sessions.is_stats_due() {
-                self.sessions.answer_stats(&ProcessStats::default());
+                let mut due = Vec::new();
+                self.sessions.take_stats_due(&mut due);
+                self.sessions
+                    .answer_stats(&due, &ProcessStats::default(), None);
             }
             touched.clear();
             self.sessions.take_touched(&mut touched);
@@ -203,7 +209,10 @@ impl Table {
 
     fn check(&self) {
         #[cfg(debug_assertions)]
-        self.sessions.shards.check_invariants();
+        {
+            self.sessions.shards.check_invariants();
+            self.sessions.check_invariants();
+        }
         assert!(self.sessions.len() == CLIENTS, "a session is lost");
         for client in self.clients.iter().flatten() {
             client.check();
@@ -234,7 +243,7 @@ impl Client {
     }
 
     fn deliver(&mut self, sessions: &mut Sessions<Shard<NoJournal>>) {
-        let Some(replies) = sessions.replies(self.id) else {
+        let Some(mut replies) = sessions.replies(self.id) else {
             return;
         };
         while !replies.is_empty() {
@@ -244,6 +253,7 @@ impl Client {
             self.output.extend_from_slice(&sent);
             replies.advance(sent.len());
         }
+        drop(replies);
         sessions.recycle(self.id);
         while let Some(answer) = take_answer(&mut self.output) {
             assert!(is_known(&answer), "no reply of the protocol: {answer:?}");

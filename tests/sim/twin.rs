@@ -9,7 +9,7 @@ use beanshard::engine::op::Op;
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::{ShardMap, Shards};
 use beanshard::session::stats::ProcessStats;
-use beanshard::session::table::{Fed, Sessions, Settings};
+use beanshard::session::table::{Fed, MultiWatch, Sessions, Settings};
 
 use crate::command::{Command, Role, Topics};
 use crate::link::{SimShards, engine_of, hasher};
@@ -115,6 +115,9 @@ impl<S: Glue> Side<S> {
             body_len_max: BODY_LEN_MAX,
             hasher: hasher(),
             traced: false,
+            frontend: 0,
+            owner_wait: 0,
+            multi_watch: MultiWatch::Serve,
         };
         let mut side = Side {
             table: Sessions::new(S::new(map), settings),
@@ -161,7 +164,7 @@ impl<S: Glue> Side<S> {
 
     /// What a client is answered.
     fn read(&mut self, index: usize) -> Vec<u8> {
-        let Some(replies) = self.table.replies(self.clients[index].0) else {
+        let Some(mut replies) = self.table.replies(self.clients[index].0) else {
             return Vec::new();
         };
         let mut slices = [&[][..]; 64];
@@ -195,7 +198,10 @@ impl<S: Glue> Side<S> {
             unfed.clear();
         }
         S::pump(self, now);
-        self.table.answer_stats(&ProcessStats::default());
+        let mut due = Vec::new();
+        self.table.take_stats_due(&mut due);
+        self.table
+            .answer_stats(&due, &ProcessStats::default(), None);
         used > 0
     }
 }

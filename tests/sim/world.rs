@@ -12,7 +12,7 @@ use beanshard::engine::op::{Op, Style};
 use beanshard::proto::command::Kind;
 use beanshard::session::shards::ShardMap;
 use beanshard::session::stats::ProcessStats;
-use beanshard::session::table::{Fed, Sessions, Settings, Traced};
+use beanshard::session::table::{Fed, MultiWatch, Sessions, Settings, Traced};
 
 use crate::client::Client;
 use crate::command::{Command, Role, Topics};
@@ -92,6 +92,9 @@ impl World {
             body_len_max: profile.body_len_max,
             hasher: hasher(),
             traced: true,
+            frontend: 0,
+            owner_wait: 0,
+            multi_watch: MultiWatch::Serve,
         };
         let mut world = World {
             tubes: pick_tubes(&mut random, map),
@@ -349,7 +352,7 @@ impl World {
     /// Lets a client read up to `most` bytes of what it is owed. Whether that was all.
     fn send(&mut self, index: usize, most: usize) -> bool {
         let client = &mut self.clients[index];
-        let Some(replies) = self.table.replies(client.id) else {
+        let Some(mut replies) = self.table.replies(client.id) else {
             return true;
         };
         let mut slices = [&[][..]; 8];
@@ -358,6 +361,7 @@ impl World {
         bytes.truncate(most);
         replies.advance(bytes.len());
         let sent_all = replies.is_empty();
+        drop(replies);
         self.table.recycle(client.id);
         client.received.extend_from_slice(&bytes);
         while let Some(reply) = Reply::cut(&mut client.received) {
@@ -509,13 +513,18 @@ impl World {
 
     fn answer_stats(&mut self) {
         if self.table.is_stats_due() {
-            self.table.answer_stats(&ProcessStats::default());
+            let mut due = Vec::new();
+            self.table.take_stats_due(&mut due);
+            self.table
+                .answer_stats(&due, &ProcessStats::default(), None);
             self.look();
         }
     }
 
     /// Takes from the table what it tells after whatever was done with it.
     fn look(&mut self) {
+        #[cfg(debug_assertions)]
+        self.table.check_invariants();
         let mut touched = Vec::new();
         self.table.take_touched(&mut touched);
         for id in touched {

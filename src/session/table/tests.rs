@@ -1,0 +1,1 @@
+//! Shards that answer when they are told to, and that are in reach or not.
