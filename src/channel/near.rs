@@ -208,6 +208,12 @@ impl NearEnd {
             .is_some_and(|link| !link.speaker.is_empty())
     }
 
+    /// Frames that wait for credit.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.waiting.len())
+    }
+
     /// Appends what is to go out, of large bodies as much as there is `room` for in bytes. Whether
     /// more has no room.
     pub fn write(&mut self, out: &mut Vec<u8>, room: usize) -> bool {
