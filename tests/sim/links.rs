@@ -91,8 +91,6 @@ impl World {
         let Some(frame) = cut.map_err(Some)? else {
             return Ok(false);
         };
-        self.check_reach(f, o, frame);
-        let hub = self.owners[o].hub.as_mut().expect("the owner runs");
         let late = hub.refusals().of(Refusal::LateAttach);
         let strange = hub.refusals().of(Refusal::Session);
         hub.take(self.now, f as u16, frame)?;
@@ -103,6 +101,8 @@ impl World {
         if hub.refusals().of(Refusal::Session) > strange {
             truth.see("unknown session refused");
         }
+        drop(truth);
+        self.check_reach(f, o, frame);
         Ok(true)
     }
 
@@ -272,7 +272,9 @@ impl World {
             let said = &said[..said.len().min(70)];
             say!(self, "    {} hears s{o} {said}", caller(&to));
         }
-        if let Event::Reserved { id, .. } = *event {
+        if let Event::Reserved { id, deadline, .. } = *event
+            && deadline > self.now
+        {
             let mut others = self.clients.iter().filter(|other| {
                 other.id != to.session && self.is_whole(other.frontend, o)
             });
