@@ -3,9 +3,11 @@
 //! Parsing is a function from words to what is to be done; printing and ending are left to `main`.
 //! Flags act at once from left to right, so that `-v` or `-h` answers before a later mistake is
 //! seen, and of a flag given twice the later one counts. If the first word is `wal`, the others ask
-//! for a look at a binlog directory.
+//! for a look at a binlog directory. If it is `child`, the program is part of another's sharded
+//! mode: no person writes that, and it learns all else from its control socket.
 
 use std::ffi::{OsStr, OsString};
+use std::iter::Peekable;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -15,10 +17,12 @@ use crate::base::limits::{BODY_LEN_MAX_CEILING, BODY_LEN_MAX_DEFAULT};
 use crate::net::listener::ListenSpec;
 
 mod flags;
+mod sharding;
 mod wal;
 
 use flags::{Flag, by_long, by_short, help};
 
+pub use sharding::Sharding;
 pub use wal::WalTask;
 
 /// The version as clients see it: the release whose behaviour is kept, and after the sign that
@@ -37,6 +41,9 @@ pub const SYNC_EVERY_MS_MAX: u64 = i64::MAX as u64 / 1_000_000;
 
 /// Milliseconds between syncs unless `-f` or `-F` says otherwise.
 pub const SYNC_EVERY_MS_DEFAULT: u64 = 50;
+
+/// The first word of a child's command line.
+pub const CHILD_WORD: &str = "child";
 
 /// Exit status for every mistake in the command line.
 const STATUS_USAGE: u8 = 5;
@@ -60,6 +67,8 @@ pub struct Config {
     pub binlog_sync: SyncPolicy,
     /// How much to tell on standard output: 0 nothing, 1 connections, 2 and more each command.
     pub verbose: u32,
+    /// What is only of use in the sharded mode.
+    pub sharding: Sharding,
 }
 
 /// How many processes share the work.
@@ -91,6 +100,7 @@ impl Default for Config {
             binlog_file_len: BINLOG_FILE_LEN_DEFAULT,
             binlog_sync: SyncPolicy::EveryMs(SYNC_EVERY_MS_DEFAULT),
             verbose: 0,
+            sharding: Sharding::default(),
         }
     }
 }
@@ -114,6 +124,8 @@ pub enum Action {
     Run(Config),
     /// Look at a binlog directory.
     Wal(WalTask),
+    /// Be what the supervisor at the other end of the control socket says.
+    Child,
     /// Print `text` as it is and end.
     Print {
         /// Complete lines.
@@ -168,8 +180,18 @@ enum UsageError {
     MissingVerb,
     #[error("directory is missing")]
     MissingDirectory,
-    #[error("--sharded is not supported yet")]
-    Sharded,
+    #[error("invalid number: {}, {flag} takes 1 to {max}", value.display())]
+    InvalidCount {
+        flag: &'static str,
+        max: u16,
+        value: OsString,
+    },
+    #[error("invalid value: {}, --multi-watch takes serve or reject", value.display())]
+    InvalidMultiWatch { value: OsString },
+    #[error("flag needs --sharded: {flag}")]
+    NeedsSharded { flag: &'static str },
+    #[error("-b does not go with --sharded yet, which keeps jobs in memory only")]
+    ShardedBinlog,
 }
 
 impl UsageError {
@@ -181,9 +203,12 @@ impl UsageError {
             | UsageError::MissingValue { .. }
             | UsageError::UnexpectedValue { .. }
             | UsageError::InvalidSize { .. }
+            | UsageError::InvalidCount { .. }
+            | UsageError::InvalidMultiWatch { .. }
+            | UsageError::NeedsSharded { .. }
             | UsageError::MissingVerb
             | UsageError::MissingDirectory => true,
-            UsageError::Sharded => false,
+            UsageError::ShardedBinlog => false,
         }
     }
 }
@@ -202,11 +227,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Parsed {
             program,
         };
     }
-    let mut reader = Reader {
-        program: &program,
-        config: Config::default(),
-        warnings: Vec::new(),
-    };
+    let mut reader = Reader::new(&program);
     let action = reader.read(args).unwrap_or_else(|error| {
         let help = if error.wants_help() {
             help(&program)
@@ -231,15 +252,39 @@ struct Reader<'a> {
     program: &'a str,
     config: Config,
     warnings: Vec<Warning>,
+    /// A flag that is only of use in the sharded mode, if one was given.
+    needs_sharded: Option<&'static str>,
 }
 
-impl Reader<'_> {
-    fn read(&mut self, args: impl Iterator<Item = OsString>) -> Result<Action, UsageError> {
+impl<'a> Reader<'a> {
+    fn new(program: &'a str) -> Reader<'a> {
+        Reader {
+            program,
+            config: Config::default(),
+            warnings: Vec::new(),
+            needs_sharded: None,
+        }
+    }
+
+    fn read(
+        &mut self,
+        mut args: Peekable<impl Iterator<Item = OsString>>,
+    ) -> Result<Action, UsageError> {
+        if args.next_if(|word| word == CHILD_WORD).is_some() {
+            return match args.next() {
+                None => Ok(Action::Child),
+                Some(word) => Err(UsageError::UnknownArgument { word }),
+            };
+        }
         if let Some(action) = self.read_flags(args)? {
             return Ok(action);
         }
-        if self.config.mode == Mode::Sharded {
-            return Err(UsageError::Sharded);
+        match (self.config.mode, self.needs_sharded) {
+            (Mode::Legacy, Some(flag)) => return Err(UsageError::NeedsSharded { flag }),
+            (Mode::Sharded, _) if self.config.binlog_dir.is_some() => {
+                return Err(UsageError::ShardedBinlog);
+            }
+            (Mode::Legacy | Mode::Sharded, _) => {}
         }
         Ok(Action::Run(self.config.clone()))
     }
@@ -296,6 +341,9 @@ impl Reader<'_> {
             Flag::NoCompact => self.warnings.push(Warning::Obsolete { flag: 'n' }),
             Flag::Legacy => config.mode = Mode::Legacy,
             Flag::Sharded => config.mode = Mode::Sharded,
+            Flag::Owners | Flag::Frontends | Flag::OwnerWait | Flag::MultiWatch => {
+                self.share(flag, parser)?;
+            }
             Flag::OldVersion => return Ok(Some(print_version("beanstalkd", VERSION))),
             Flag::Version => {
                 return Ok(Some(print_version(

@@ -42,9 +42,14 @@ fn role_exit_code(error: &RoleError) -> u8 {
         RoleError::Poller { .. }
         | RoleError::Wait { .. }
         | RoleError::WatchWal { .. }
-        | RoleError::Control(_)
         | RoleError::Told { .. }
-        | RoleError::WatchControl { .. } => 1,
+        | RoleError::Spawn(_)
+        | RoleError::Control(_)
+        | RoleError::WatchControl { .. }
+        | RoleError::NoSetup
+        | RoleError::GaveUp { .. }
+        | RoleError::Forced => 1,
+        RoleError::NoControlSocket { .. } => 5,
         RoleError::WatchListener { .. } => 2,
         RoleError::Wal(wal) => wal_exit_code(wal),
         RoleError::Listen { .. } | RoleError::Signal(_) | RoleError::WatchSignals { .. } => 111,

@@ -5,10 +5,10 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use beanshard::cli::{self, Action, Config, Output, WalTask};
+use beanshard::cli::{self, Action, Config, Mode, Output, WalTask};
 use beanshard::error::{Chain, Error};
 use beanshard::logging;
-use beanshard::role::legacy::serve;
+use beanshard::role::{child, legacy, supervisor};
 use beanshard::wal::check::check;
 use beanshard::wal::dump::{Form, dump};
 use beanshard::wal::error::WalError;
@@ -24,13 +24,14 @@ fn main() -> ExitCode {
             stream,
             status,
         } => print(&text, stream, status),
-        Action::Run(config) => {
-            logging::init(&parsed.program);
-            match run(&config) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => fail(&parsed.program, &error),
-            }
-        }
+        Action::Run(config) => match run(&parsed.program, &config) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&parsed.program, &error),
+        },
+        Action::Child => match child::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&parsed.program, &error.into()),
+        },
         Action::Wal(task) => match look(&task) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
@@ -43,8 +44,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(config: &Config) -> Result<(), Error> {
-    Ok(serve(config)?)
+fn run(program: &str, config: &Config) -> Result<(), Error> {
+    match config.mode {
+        Mode::Legacy => {
+            logging::init(program);
+            legacy::serve(config)?;
+        }
+        Mode::Sharded => {
+            logging::init(supervisor::NAME);
+            supervisor::serve(config)?;
+        }
+    }
+    Ok(())
 }
 
 /// Looks at a binlog directory and says whether nothing in it is damaged.

@@ -131,6 +131,13 @@ const _: () = assert!(
 /// Processes that have clients, at most: as many as there can be shards.
 pub const FRONTENDS_MAX: u16 = 64;
 
+/// Milliseconds for which a command waits for an owner that is not there, unless something else is
+/// asked for.
+pub const OWNER_WAIT_MS_DEFAULT: u32 = 1_000;
+
+/// Milliseconds that can be asked for: an hour.
+pub const OWNER_WAIT_MS_MAX: u32 = 3_600_000;
+
 /// Numbers that a process tells of itself in one frame, besides those of its shard.
 pub const COUNTS_MAX: usize = 64;
 
@@ -138,6 +145,10 @@ const _: () = assert!(
     META_LEN_MAX >= COUNTS_MAX * size_of::<u64>() + META_LEN_MAX / 4,
     "all numbers of a process fit one frame, with those of its shard"
 );
+
+/// Questions for its numbers that a process may leave without an answer until it is asked no more:
+/// one for each process that may ask.
+pub const COUNTS_ASKED_MAX: usize = FRONTENDS_MAX as usize;
 
 /// Asks of one frontend that one owner has not answered yet.
 pub const CREDIT_ASKS: u32 = 4096;
@@ -226,4 +237,25 @@ pub const RESTART_RESET_SECS: u32 = 10;
 const _: () = assert!(
     RESTART_RESET_SECS as u64 * 1_000 > RESTART_DELAYS_MS[RESTART_DELAYS_MS.len() - 1],
     "a child that keeps ending is not forgiven sooner than it is started"
+);
+
+/// Times in a row that a child may end before it serves, when the program starts, until the start
+/// is given up.
+pub const FAILED_STARTS_MAX: u32 = 5;
+
+/// Milliseconds between two questions whether a child still turns.
+pub const PING_EVERY_MS: u64 = 5_000;
+
+/// Seconds without an answer after which a child is said to be slow, and told nothing new.
+pub const SLOW_AFTER_SECS: u32 = 10;
+
+/// Seconds that children have to end when they are told to: all frontends, then all owners.
+pub const STOP_LIMIT_SECS: u32 = 30;
+
+/// Seconds for which a killed child is waited for.
+pub const KILL_LIMIT_SECS: u32 = 1;
+
+const _: () = assert!(
+    SLOW_AFTER_SECS as u64 * 1_000 >= 2 * PING_EVERY_MS,
+    "who has just missed a question has time to answer it"
 );

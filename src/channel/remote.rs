@@ -55,14 +55,7 @@ impl Shards for RemoteShards {
         self.end(shard).attach(session);
     }
 
-    fn submit(
-        &mut self,
-        _: Nanos,
-        shard: ShardId,
-        from: Caller,
-        op: Op<'_>,
-        _: &mut impl Outbox,
-    ) {
+    fn submit(&mut self, _: Nanos, shard: ShardId, from: Caller, op: Op<'_>, _: &mut impl Outbox) {
         self.end(shard).submit(from, &op);
     }
 
@@ -95,12 +88,7 @@ impl Shards for RemoteShards {
 
 /// There is a link to the shard: see [`NearEnd::connect`]. Sessions hear of it when its owner has
 /// said who it is.
-pub fn connect(
-    sessions: &mut Sessions<RemoteShards>,
-    now: Nanos,
-    shard: ShardId,
-    terms: &Terms,
-) {
+pub fn connect(sessions: &mut Sessions<RemoteShards>, now: Nanos, shard: ShardId, terms: &Terms) {
     lose(sessions, now, shard);
     sessions.shards.end(shard).connect(terms);
 }

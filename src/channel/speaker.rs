@@ -1,5 +1,5 @@
-//! What one end of a link has to say, as bytes: frames in the order in which they were said, but for
-//! large bodies, whose parts take turns.
+//! What one end of a link has to say, as bytes: frames in the order in which they were said, but
+//! for large bodies, whose parts take turns.
 
 use crate::base::body::Body;
 use crate::base::ids::Caller;

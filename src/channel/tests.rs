@@ -1,11 +1,14 @@
+//! Both ends of a link against each other, and against what no end of ours would send.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::base::body::Body;
-use crate::base::ids::Pri;
-use crate::base::ids::{Caller, Fingerprint, Generation, JobId, RunId, Seq, SessionId, ShardId};
+use crate::base::ids::{
+    Caller, Fingerprint, Generation, JobId, Pri, RunId, Seq, SessionId, ShardId,
+};
 use crate::base::time::{Nanos, Secs};
 use crate::channel::far::{Asked, FarEnd};
 use crate::channel::near::{Heard, NearEnd};
@@ -435,7 +438,8 @@ proptest! {
         prop_assert_eq!(&pair.asked, &said);
         prop_assert_eq!(pair.near.reach(), Reach::Now, "all credit has come back");
         prop_assert!(begun <= seq);
-        let attached = said.iter().filter(|(_, lines)| lines.last().is_some_and(|line| line != "-"));
+        let is_open = |lines: &[String]| lines.last().is_some_and(|line| line != "-");
+        let attached = said.iter().filter(|(_, lines)| is_open(lines));
         let attached: Vec<SessionId> = attached.map(|(number, _)| session(*number)).collect();
         prop_assert_eq!(pair.far.sessions(), attached);
     }

@@ -18,6 +18,10 @@ pub(super) enum Flag {
     NoCompact,
     Legacy,
     Sharded,
+    Owners,
+    Frontends,
+    OwnerWait,
+    MultiWatch,
     OldVersion,
     Version,
     OldHelp,
@@ -33,7 +37,7 @@ struct Row {
 }
 
 /// In the order of the help text.
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 21] = [
     row(
         Flag::Binlog,
         Some('b'),
@@ -109,7 +113,35 @@ const ROWS: [Row; 17] = [
         None,
         Some("sharded"),
         "",
-        "serve from several processes (not supported yet)",
+        "serve from several processes, with jobs in memory only",
+    ),
+    row(
+        Flag::Owners,
+        None,
+        Some("owners"),
+        "N",
+        "with --sharded: processes that have jobs, 64 at most (a quarter of all)",
+    ),
+    row(
+        Flag::Frontends,
+        None,
+        Some("frontends"),
+        "N",
+        "with --sharded: processes that have clients, 64 at most (the rest)",
+    ),
+    row(
+        Flag::OwnerWait,
+        None,
+        Some("owner-wait"),
+        "MS",
+        "with --sharded: wait so long for jobs whose process is not there (1000)",
+    ),
+    row(
+        Flag::MultiWatch,
+        None,
+        Some("multi-watch"),
+        "HOW",
+        "with --sharded: serve or reject a reserve over several of them (serve)",
     ),
     row(Flag::Compact, Some('c'), None, "", "without effect"),
     row(Flag::NoCompact, Some('n'), None, "", "without effect"),

@@ -9,13 +9,9 @@ fn parse_words(words: &[&str]) -> Parsed {
     parse(program.chain(words.iter().copied()).map(OsString::from))
 }
 
-/// The configuration before it is judged whether it can be served yet.
+/// The configuration before it is judged whether all of it goes together.
 fn config(words: &[&str]) -> Config {
-    let mut reader = Reader {
-        program: "beanstalkd",
-        config: Config::default(),
-        warnings: Vec::new(),
-    };
+    let mut reader = Reader::new("beanstalkd");
     let action = reader.read_flags(words.iter().map(OsString::from));
     assert_eq!(action, Ok(None), "{words:?}");
     reader.config
@@ -62,6 +58,12 @@ fn opt_none() {
         binlog_file_len: 10_485_760,
         binlog_sync: SyncPolicy::EveryMs(50),
         verbose: 0,
+        sharding: Sharding {
+            owners: None,
+            frontends: None,
+            owner_wait_ms: 1000,
+            rejects_multi_watch: false,
+        },
     };
     assert_eq!(parsed.action, Action::Run(expected));
 }
@@ -224,12 +226,12 @@ fn unknown_words_are_refused() {
 fn a_refusal_comes_with_the_help_where_it_helps() {
     let text = |words: &[&str]| match parse_words(words).action {
         Action::Print { text, .. } => text,
-        Action::Run(_) | Action::Wal(_) => panic!("{words:?}"),
+        Action::Run(_) | Action::Wal(_) | Action::Child => panic!("{words:?}"),
     };
     assert!(text(&["-x"]).contains("\nUse: beanstalkd [OPTIONS]\n"));
     assert_eq!(
-        text(&["--sharded"]),
-        "beanstalkd: --sharded is not supported yet\n"
+        text(&["--sharded", "-b/"]),
+        "beanstalkd: -b does not go with --sharded yet, which keeps jobs in memory only\n"
     );
 }
 
@@ -301,7 +303,69 @@ fn long_names_do_what_short_ones_do() {
     ];
     assert_eq!(config(&short), config(&long));
     assert_eq!(config(&["--no-fsync"]), config(&["-F"]));
-    assert_eq!(refusal(&["--sharded"]), "--sharded is not supported yet");
+}
+
+#[test]
+fn the_sharded_mode_has_flags_of_its_own() {
+    let words = [
+        "--owners=64",
+        "--frontends",
+        "1",
+        "--owner-wait=0",
+        "--multi-watch=reject",
+        "--sharded",
+    ];
+    let Action::Run(config) = parse_words(&words).action else {
+        panic!("it can be served");
+    };
+    let expected = Sharding {
+        owners: Some(64),
+        frontends: Some(1),
+        owner_wait_ms: 0,
+        rejects_multi_watch: true,
+    };
+    assert_eq!((config.mode, config.sharding), (Mode::Sharded, expected));
+    let back = ["--sharded", "--multi-watch=reject", "--multi-watch=serve"];
+    let Action::Run(config) = parse_words(&back).action else {
+        panic!("it can be served");
+    };
+    assert_eq!(config.sharding, Sharding::default());
+    for flag in [
+        "--owners=1",
+        "--frontends=1",
+        "--owner-wait=1",
+        "--multi-watch=serve",
+    ] {
+        let name = flag.split('=').next().unwrap();
+        let line = format!("flag needs --sharded: {name}");
+        assert_eq!(refusal(&[flag]), line);
+        assert_eq!(refusal(&["--sharded", flag, "--legacy"]), line);
+    }
+    assert!(refusal(&["--sharded", "-b", "/"]).starts_with("-b does not go with --sharded"));
+}
+
+#[test]
+fn values_of_the_sharded_mode_have_limits() {
+    for value in ["0", "65", "-1", "", "x", "65537"] {
+        for flag in ["--owners", "--frontends"] {
+            let line = format!("invalid number: {value}, {flag} takes 1 to 64");
+            assert_eq!(refusal(&["--sharded", flag, value]), line);
+        }
+    }
+    assert_eq!(refusal(&["--owner-wait=3600001"]), "invalid size: 3600001");
+    assert_eq!(
+        config(&["--owner-wait=3600000"]).sharding.owner_wait_ms,
+        3_600_000
+    );
+    let line = "invalid value: Serve, --multi-watch takes serve or reject";
+    assert_eq!(refusal(&["--multi-watch", "Serve"]), line);
+}
+
+#[test]
+fn a_child_is_told_the_rest_elsewhere() {
+    assert_eq!(parse_words(&["child"]).action, Action::Child);
+    assert_eq!(refusal(&["child", "-V"]), "unknown argument: -V");
+    assert_eq!(refusal(&["-V", "child"]), "unknown argument: child");
 }
 
 #[test]

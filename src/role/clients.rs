@@ -396,7 +396,14 @@ impl<S: Shards> Clients<S> {
         };
         if let Err(error) = sent {
             log::debug!(target: LOG, "connection lost error={error}");
-            return self.close(now, session, poller);
+            let is_awaiting = conn.has_ended && !self.sessions.is_answered(session);
+            if !is_awaiting || conn.lose_peer(poller).is_err() {
+                return self.close(now, session, poller);
+            }
+            // The rest of what it has sent is obeyed all the same, see `lose_peer`.
+            if let Some(mut replies) = self.sessions.replies(session) {
+                conn.throw_away(&mut replies);
+            }
         }
         if conn.fed == Fed::Closing && self.sessions.is_lost(session) {
             // What the socket has not taken by now is not waited for.
@@ -470,3 +477,6 @@ fn conn_of(conns: &mut [Option<Conn>], session: SessionId) -> Option<&mut Conn> 
     let conn = conns.get_mut(session.slot() as usize)?.as_mut()?;
     (conn.session == session).then_some(conn)
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,7 @@ impl Conn {
     /// Sends as much of the replies as the socket takes. If nobody is there they are thrown away.
     pub(super) fn send(&mut self, replies: &mut Replies) -> io::Result<()> {
         if self.is_gone {
-            replies.advance(replies.len());
+            self.throw_away(replies);
         }
         while !self.is_full && !replies.is_empty() {
             let mut pieces = [&[][..]; WRITE_PIECES_MAX];
@@ -70,6 +70,12 @@ impl Conn {
             }
         }
         Ok(())
+    }
+
+    /// Takes note that the replies are sent, though they are not.
+    pub(super) fn throw_away(&self, replies: &mut Replies) {
+        debug_assert!(self.is_gone, "there is nobody who would read them");
+        replies.advance(replies.len());
     }
 
     /// Takes note that nobody is there any more, and has the poller forget it. What has been read

@@ -82,6 +82,23 @@ pub enum ControlError {
     },
 }
 
+impl ControlError {
+    /// Whether all that is wrong is that the peer has closed its end. Reading tells what it said
+    /// before, and then the end.
+    #[must_use]
+    pub fn is_peer_gone(&self) -> bool {
+        match self {
+            ControlError::Write {
+                source: PassError::Send { source },
+            } => matches!(
+                source.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// What reading came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlRead {

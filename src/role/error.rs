@@ -6,6 +6,7 @@ use crate::net::listener::ListenError;
 use crate::role::control::ControlError;
 use crate::sys::process::ProcessError;
 use crate::sys::signal::SignalError;
+use crate::sys::spawn::{CONTROL_FD, SpawnError};
 use crate::wal::error::WalError;
 use crate::wire::kind::ControlKind;
 
@@ -34,20 +35,11 @@ pub enum RoleError {
         /// What the system said.
         source: io::Error,
     },
-    /// The control socket is of no use any more.
-    #[error(transparent)]
-    Control(#[from] ControlError),
     /// The supervisor says what it has not to say to this process.
     #[error("the supervisor says what has no meaning here: {kind:?}")]
     Told {
         /// What it says.
         kind: ControlKind,
-    },
-    /// The control socket cannot be watched.
-    #[error("cannot watch the control socket")]
-    WatchControl {
-        /// What the system said.
-        source: io::Error,
     },
     /// The set of descriptors to wait for cannot be made.
     #[error("cannot make the event queue")]
@@ -73,4 +65,38 @@ pub enum RoleError {
         /// What the system said.
         source: io::Error,
     },
+    /// A child cannot be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The supervisor or a child cannot be talked to.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// A control socket cannot be watched.
+    #[error("cannot watch the control socket")]
+    WatchControl {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A child was started by somebody else than a supervisor.
+    #[error("descriptor {CONTROL_FD} is no control socket: children are started by --sharded")]
+    NoControlSocket {
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// The first thing that a child was told was not what it is to be.
+    #[error("the supervisor does not say what this child is to be")]
+    NoSetup,
+    /// A child does not get ready.
+    #[error("{role}/{index}: does not start, tried {tries} times")]
+    GaveUp {
+        /// What the child is.
+        role: &'static str,
+        /// Which of its role.
+        index: u16,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// Everything was ended at once, because it was asked for twice.
+    #[error("ended at once")]
+    Forced,
 }

@@ -8,6 +8,7 @@ use crate::base::ids::{Generation, ShardId, ShardSet};
 use crate::base::limits::GATHER_SECS_MAX;
 use crate::base::time::{Nanos, Secs};
 use crate::channel::remote::{self, RemoteShards};
+use crate::cli::VERSION;
 use crate::net::listener::Listener;
 use crate::role::acceptor::Acceptor;
 use crate::role::clients::Clients;
@@ -20,8 +21,8 @@ use crate::role::tally::{Tally, counts, refused};
 use crate::role::trace::Tracer;
 use crate::role::uplink::Uplink;
 use crate::session::shards::ShardMap;
-use crate::session::stats::Fleet;
-use crate::session::table::{self, MultiWatch, Sessions, StatsDue};
+use crate::session::stats::{Fleet, StatsDue};
+use crate::session::table::{self, MultiWatch, Sessions};
 use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
@@ -59,11 +60,7 @@ const LOG: &str = "frontend";
 ///
 /// # Errors
 /// Whatever stops the start, and what cannot be gone on from later.
-pub(super) fn serve(
-    setup: Setup,
-    control: ControlSocket,
-    listener: Listener,
-) -> Result<(), RoleError> {
+pub fn serve(setup: Setup, control: ControlSocket, listener: Listener) -> Result<(), RoleError> {
     Frontend::start(setup, control, listener)?.run()
 }
 
@@ -88,7 +85,16 @@ impl Frontend {
                 MultiWatch::Serve
             },
         };
-        let facts = ProcessFacts::of(&setup)?;
+        let facts = ProcessFacts {
+            pid: setup.supervisor_pid,
+            started_at: setup.started_at,
+            is_draining: setup.is_draining,
+            run_id: setup.run.to_string(),
+            machine: process::machine()?,
+            version: VERSION,
+            body_len_max: setup.body_len_max,
+            binlog_size_max: setup.binlog_size_max,
+        };
         let poller = Poller::new().map_err(|source| RoleError::Poller { source })?;
         let watch = |fd, key| poller.watch(fd, key, Interest::READ);
         watch(listener.as_fd(), LISTENER_KEY)
@@ -100,7 +106,7 @@ impl Frontend {
             poller,
             acceptor: Acceptor::new(listener, LISTENER_KEY),
             uplink,
-            clients: Clients::new(sessions, facts, FIRST_CONN_KEY, tracer),
+            clients: Clients::new(sessions, facts, FIRST_CONN_KEY, tracer).with_fleet(),
             links: Links::new(setup.owners.into(), FIRST_LINK_KEY),
             peers: vec![None; setup.owners.into()],
             query: None,
@@ -113,8 +119,9 @@ impl Frontend {
 
     fn run(mut self) -> Result<(), RoleError> {
         self.uplink.tell(&Control::Ready)?;
+        // Something may have come with the setup.
+        let mut is_last = self.on_uplink(clock::monotonic())?;
         let mut ready = Vec::new();
-        let mut is_last = false;
         while !is_last {
             self.uplink.flush(&self.poller)?;
             let timeout = self.next_timeout(clock::monotonic());
@@ -176,8 +183,9 @@ impl Frontend {
                     self.uplink.tell(&counts(&self.setup, asked, &row))?;
                 }
                 (Control::Counts(counts), _) => {
+                    let asked = counts.asked;
                     let row: Vec<u64> = counts.numbers.iter().collect();
-                    self.answer_stats(now, counts.asked, Tally::read(&row));
+                    self.answer_stats(now, asked, Tally::read(&row));
                 }
                 (Control::Goodbye(_), _) => return Ok(true),
                 (control, _) => {
@@ -214,7 +222,7 @@ impl Frontend {
             return;
         };
         let read = self.links.read(index, &expected, |frame| {
-            remote::hear(sessions, now, shard(index), frame)
+            remote::hear(sessions, now, shard(index), frame).map(|()| true)
         });
         if let Err(lost) = read {
             self.lose(now, index, lost);
@@ -293,7 +301,7 @@ impl Frontend {
             return Ok(());
         }
         let mut due = Vec::new();
-        self.clients.sessions.take_stats_due(&mut due);
+        self.clients.take_stats_due(&mut due);
         self.last_query += 1;
         let number = self.last_query;
         self.query = Some(Query {
@@ -320,11 +328,9 @@ impl Frontend {
             links_down: own.links_down + others.links_down,
             refused_frames: own.refused_frames + others.refused_frames,
         };
-        let facts = &self.clients.facts;
-        let process = facts.stats(now, own.usage.plus(others.usage));
+        let usage = own.usage.plus(others.usage);
         self.clients
-            .sessions
-            .answer_stats(&query.due, &process, Some(&fleet));
+            .answer_stats(&query.due, &fleet, |facts| facts.stats(now, usage));
     }
 
     fn tally(&self) -> Tally {

@@ -81,7 +81,7 @@ impl<J: ShardJournal> Legacy<J> {
             pid: process::pid(),
             started_at: clock::monotonic(),
             is_draining: false,
-            run_id: draw_run_id()?,
+            run_id: draw_run_id()?.to_string(),
             machine: process::machine()?,
             version: VERSION,
             body_len_max: config.body_len_max,

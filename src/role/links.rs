@@ -85,9 +85,9 @@ impl Links {
         }
     }
 
-    /// Reads what the peer has sent, and has each frame taken. `take` tells whether to go on with the
-    /// next, else those that are there stay for another time. It tells too if a frame costs the
-    /// link: with what the peer is told, or none if the peer says itself that it goes.
+    /// Reads what the peer has sent, and has each frame taken. `take` tells whether to go on with
+    /// the next, else those that are there stay for another time. It tells too if a frame costs
+    /// the link: with what the peer is told, or none if the peer says itself that it goes.
     pub(super) fn read(
         &mut self,
         index: usize,

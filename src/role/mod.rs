@@ -3,10 +3,12 @@
 
 mod acceptor;
 pub mod backoff;
+pub mod child;
 pub mod clients;
 mod conn;
 pub mod control;
 pub mod error;
+pub mod frontend;
 pub mod hub;
 pub mod legacy;
 mod links;
@@ -14,5 +16,7 @@ mod memory;
 pub mod owner;
 pub mod process;
 pub mod shard;
+pub mod supervisor;
+mod tally;
 mod trace;
 mod uplink;

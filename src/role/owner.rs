@@ -16,10 +16,12 @@ use crate::role::links::{Links, Lost, terms};
 use crate::role::memory::Memory;
 use crate::role::process::draw_hasher;
 use crate::role::shard::Shard;
+use crate::role::tally::{Tally, counts, refused};
 use crate::role::uplink::Uplink;
 use crate::session::shards::{ShardMap, Shards};
 use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
+use crate::sys::process;
 use crate::wal::record::WallNanos;
 use crate::wal::shard_journal::ShardJournal;
 use crate::wire::control::Control;
@@ -88,8 +90,9 @@ impl<J: ShardJournal> Owner<J> {
 
     fn run(mut self) -> Result<(), RoleError> {
         self.uplink.tell(&Control::Ready)?;
+        // Something may have come with the setup.
+        let mut is_last = self.on_uplink(clock::monotonic())?;
         let mut ready = Vec::new();
-        let mut is_last = false;
         while !is_last {
             self.uplink.flush(&self.poller)?;
             let timeout = self.next_timeout(clock::monotonic());
@@ -149,6 +152,10 @@ impl<J: ShardJournal> Owner<J> {
                 (Control::Link(peer), Some(fd)) => self.connect(now, peer, fd),
                 (Control::Ping(number), _) => self.uplink.tell(&Control::Pong(number))?,
                 (Control::Drain, _) => self.hub.shard.drain(),
+                (Control::AskCounts(asked), _) => {
+                    let row = self.tally().numbers();
+                    self.uplink.tell(&counts(&self.setup, asked, &row))?;
+                }
                 (Control::Goodbye(_), _) => return Ok(true),
                 (control, _) => {
                     let kind = control.kind();
@@ -157,6 +164,14 @@ impl<J: ShardJournal> Owner<J> {
             }
         }
         Ok(!is_open)
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            usage: process::usage(),
+            refused_frames: refused(self.hub.refusals()),
+            ..Tally::default()
+        }
     }
 
     fn connect(&mut self, now: Nanos, peer: Peer, fd: OwnedFd) {

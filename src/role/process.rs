@@ -3,6 +3,7 @@
 use sd_notify::NotifyState;
 
 use crate::base::hash::NameHasher;
+use crate::base::ids::RunId;
 use crate::base::time::Nanos;
 use crate::session::stats::ProcessStats;
 use crate::sys::process::{self, Machine, ProcessError, Usage};
@@ -49,15 +50,15 @@ impl ProcessFacts {
     }
 }
 
-/// An id for this run: 16 hexadecimal digits from the system's randomness. `stats` shows it bare,
-/// as the original does, so it is drawn until it holds a letter that no YAML number has.
+/// An id for this run, from the system's randomness. `stats` shows it bare, as the original does,
+/// so it is drawn until its digits hold a letter that no YAML number has.
 ///
 /// # Errors
 /// If the system has no randomness to give.
-pub fn draw_run_id() -> Result<String, ProcessError> {
+pub fn draw_run_id() -> Result<RunId, ProcessError> {
     loop {
-        let id = format!("{:016x}", u64::from_ne_bytes(process::random_bytes()?));
-        if is_text(&id) {
+        let id = RunId(u64::from_ne_bytes(process::random_bytes()?));
+        if is_text(&id.to_string()) {
             return Ok(id);
         }
     }
@@ -99,7 +100,7 @@ mod tests {
         assert!(!is_text("12345678901234e6"));
         assert!(is_text("1234567890a23456"));
         let id = draw_run_id().unwrap();
-        assert_eq!(id.len(), 16);
+        assert!(is_text(&id.to_string()));
         assert_ne!(id, draw_run_id().unwrap());
     }
 }

@@ -45,8 +45,16 @@ impl Tally {
 
     /// What a row of numbers says, if it is one.
     pub(super) fn read(row: &[u64]) -> Option<Tally> {
-        let (&[user_micros, system_micros, links_up, links_down, refused_frames], rest) =
-            row.split_first_chunk::<OWN_LEN>()?;
+        let (
+            &[
+                user_micros,
+                system_micros,
+                links_up,
+                links_down,
+                refused_frames,
+            ],
+            rest,
+        ) = row.split_first_chunk::<OWN_LEN>()?;
         Some(Tally {
             usage: Usage {
                 user_micros,

@@ -43,7 +43,11 @@ impl Uplink {
 
     /// Writes what there is to tell, as much as the socket takes.
     pub(super) fn flush(&mut self, poller: &Poller) -> Result<(), ControlError> {
-        self.control.flush()?;
+        match self.control.flush() {
+            // Reading tells of the end, and of what was said before it.
+            Err(error) if error.is_peer_gone() => {}
+            flushed => flushed?,
+        }
         let wanted = self.control.interest();
         if wanted != self.interest {
             match poller.change(self.control.as_fd(), self.key, wanted) {

@@ -331,3 +331,113 @@ fn state_word(state: JobState) -> &'static str {
         JobState::Buried => "buried",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::ShardId;
+
+    fn shard(ready: u64, current_index: u64) -> ShardStats {
+        let mut stats = ShardStats::default();
+        stats.jobs.ready = ready;
+        stats.jobs.urgent = ready;
+        stats.jobs.buried = 1;
+        stats.journal.oldest_index = 1;
+        stats.journal.current_index = current_index;
+        stats
+    }
+
+    fn text(shards: &Sum, counts: &Counts, fleet: Option<&Fleet>) -> String {
+        let process = &ProcessStats::default();
+        let known = Known {
+            process,
+            counts,
+            fleet,
+        };
+        let mut out = Vec::new();
+        write_stats(&mut out, shards, &known);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn keys(text: &str) -> Vec<&str> {
+        text.lines()
+            .filter_map(|row| row.split_once(": "))
+            .map(|row| row.0)
+            .collect()
+    }
+
+    // S4.1, S4.5
+    #[test]
+    fn a_server_of_several_processes_adds_its_keys_behind_the_originals() {
+        let mut counts = Counts {
+            connections: 2,
+            ..Counts::default()
+        };
+        counts.command(Kind::Put);
+        let mut sum = Sum::default();
+        sum.add(ShardId(1), shard(5, 9));
+        let alone = text(&sum, &counts, None);
+        assert!(alone.contains("\nbinlog-current-index: 9\n"));
+        sum.add(ShardId(0), shard(3, 4));
+
+        let mut fleet = Fleet {
+            owners: 2,
+            frontends: 3,
+            links_up: 5,
+            links_down: 1,
+            refused_frames: 4,
+            ..Fleet::default()
+        };
+        fleet.counts.connections = 40;
+        fleet.counts.command(Kind::Put);
+        let told = text(&sum, &counts, Some(&fleet));
+        let (original, all) = (keys(&alone), keys(&told));
+        assert_eq!(all[..original.len()], original);
+        let rest = told.split_once("mode: ").unwrap().1;
+        assert_eq!(
+            rest,
+            "sharded\nowners: 2\nfrontends: 3\nlinks-up: 5\nlinks-down: 1\nrefused-frames: 4\n\
+             owner-0-current-jobs: 4\nowner-0-binlog-oldest-index: 1\n\
+             owner-0-binlog-current-index: 4\nowner-1-current-jobs: 6\n\
+             owner-1-binlog-oldest-index: 1\nowner-1-binlog-current-index: 9\n\r\n"
+        );
+        for row in [
+            "current-connections: 42",
+            "cmd-put: 2",
+            "current-jobs-ready: 8",
+            "binlog-oldest-index: 0",
+            "binlog-current-index: 0",
+        ] {
+            assert!(told.contains(&format!("\n{row}\n")), "{row}");
+        }
+    }
+
+    #[test]
+    fn the_file_numbers_of_a_lone_owner_are_in_its_own_keys_too() {
+        let mut sum = Sum::default();
+        sum.add(ShardId(0), shard(0, 9));
+        let told = text(&sum, &Counts::default(), Some(&Fleet::default()));
+        assert!(told.contains("\nbinlog-current-index: 0\n"));
+        assert!(told.contains("\nowner-0-binlog-current-index: 9\n"));
+    }
+
+    // S4.2
+    #[test]
+    fn counts_go_from_process_to_process_and_are_added() {
+        assert_eq!(Counts::LEN, 30);
+        let numbers: Vec<u64> = (1..=30).collect();
+        let counts = Counts::read_numbers(&numbers).unwrap();
+        assert_eq!(counts.commands[..], numbers[..25]);
+        assert_eq!((counts.connections, counts.producers), (26, 27));
+        assert_eq!((counts.workers, counts.waiting), (28, 29));
+        assert_eq!(counts.total_connections, 30);
+        let mut sum = counts.clone();
+        sum.merge(&counts);
+        let mut written = vec![7];
+        sum.write_numbers(&mut written);
+        let doubled: Vec<u64> = numbers.iter().map(|number| 2 * number).collect();
+        assert_eq!(written[1..], doubled);
+        assert!(Counts::read_numbers(&numbers[1..]).is_none());
+        assert!(Counts::read_numbers(&written).is_none());
+    }
+}

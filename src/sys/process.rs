@@ -181,7 +181,21 @@ fn set_groups(user: &str, group: Gid) -> io::Result<()> {
 /// What the process has used since it was started.
 #[must_use]
 pub fn usage() -> Usage {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+    usage_of(UsageWho::RUSAGE_SELF)
+}
+
+/// The same, and what those of its children have used that have ended and were asked for.
+#[must_use]
+pub fn usage_with_ended_children() -> Usage {
+    let (own, children) = (usage(), usage_of(UsageWho::RUSAGE_CHILDREN));
+    Usage {
+        user_micros: own.user_micros + children.user_micros,
+        system_micros: own.system_micros + children.system_micros,
+    }
+}
+
+fn usage_of(who: UsageWho) -> Usage {
+    let Ok(usage) = getrusage(who) else {
         // The call fails for wrong arguments only.
         return Usage::default();
     };
@@ -324,6 +338,7 @@ mod tests {
         while usage() == before {
             std::hint::spin_loop();
         }
+        assert!(usage_with_ended_children().user_micros >= before.user_micros);
         trim_memory();
     }
 }

@@ -129,12 +129,24 @@ impl AsFd for Signals {
     }
 }
 
+/// For a process whose supervisor hears of signals and tells it what to do: ignores those that
+/// [`Signals::new`] listens for, which a terminal sends to all, and SIGPIPE.
+///
+/// # Errors
+/// [`SignalError::Install`].
+pub fn ignore_in_child() -> Result<(), SignalError> {
+    HEARD.iter().try_for_each(|&heard| ignore(heard))?;
+    ignore_broken_pipes()
+}
+
 fn ignore_broken_pipes() -> Result<(), SignalError> {
+    ignore(Signal::SIGPIPE)
+}
+
+fn ignore(ignored: Signal) -> Result<(), SignalError> {
     // SAFETY: ignoring a signal installs no code that could run at a bad moment.
-    unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn) }.map_err(|errno| {
-        SignalError::Install {
-            source: errno.into(),
-        }
+    unsafe { signal(ignored, SigHandler::SigIgn) }.map_err(|errno| SignalError::Install {
+        source: errno.into(),
     })?;
     Ok(())
 }

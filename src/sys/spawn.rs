@@ -1,9 +1,9 @@
 //! Children: starting one from our own binary, and learning that it has ended.
 //!
-//! A child gets the standard streams, one socket as descriptor [`CONTROL_FD`], the environment and
-//! nothing else of ours: every other descriptor is closed on exec, those too that we were started
-//! with. Its signals are as the system sets them, but for SIGHUP: who ignores it (`nohup`) goes on
-//! ignoring it in its children.
+//! A child gets the standard streams, one socket as descriptor [`CONTROL_FD`], the environment but
+//! for the service manager's address, and nothing else of ours: every other descriptor is closed on
+//! exec, those too that we were started with. Its signals are as the system sets them, but for
+//! SIGHUP: who ignores it (`nohup`) goes on ignoring it in its children.
 //!
 //! Tests are in `tests/children.rs`, a process of their own: until a child has become the program
 //! it holds copies of all descriptors, and other tests would not see an end as soon as they close.
@@ -27,6 +27,10 @@ use nix::unistd::Pid;
 
 /// Where a child finds its control socket.
 pub const CONTROL_FD: RawFd = 3;
+
+/// The variable that tells of a service manager: only the process that it has started may talk to
+/// it.
+const NOTIFY_VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Above the number of the last signal of every system; what is in between is refused one by one.
 const SIGNALS_END: libc::c_int = 129;
@@ -133,6 +137,7 @@ impl Program {
         let socket = copy.as_raw_fd();
         let mut command = Command::new(&self.path);
         command.arg0(title).args(arguments);
+        command.env_remove(NOTIFY_VARIABLE);
         // SAFETY: it runs between fork and exec, and makes nothing but calls that are allowed
         // there; it allocates nothing.
         unsafe { command.pre_exec(move || become_child(socket, &open)) };

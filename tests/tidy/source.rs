@@ -83,7 +83,9 @@ pub(crate) fn find_word(line: &str, word: &str) -> Option<usize> {
 
 fn is_test_path(path: &str) -> bool {
     let tops = ["tests/", "legacy-tests/", "ctests/", "benches/", "fuzz/"];
-    tops.iter().any(|top| path.starts_with(top)) || path.ends_with("/tests.rs")
+    tops.iter().any(|top| path.starts_with(top))
+        || path.ends_with("/tests.rs")
+        || path.contains("/tests/")
 }
 
 /// Marks what stands behind `#[cfg(test)]` and `#[test]`, to the end of the item.

@@ -112,7 +112,8 @@ fn a_message_arrives_with_its_descriptor_and_both_sides_see_the_end() {
     assert!(near.has_ended() && !near.interest().readable);
     assert!(near.next_message().unwrap().is_none());
     near.push(&Control::Drain, None).unwrap();
-    assert!(matches!(near.flush(), Err(ControlError::Write { .. })));
+    let error = near.flush().unwrap_err();
+    assert!(matches!(error, ControlError::Write { .. }) && error.is_peer_gone());
 }
 
 proptest! {

@@ -71,8 +71,7 @@ impl<S: Shards> Sessions<S> {
 
     /// The shard can take `count` more asks: as many of the sessions that wait for that go on,
     /// first come first.
-    pub fn resume(&mut self, now: Nanos, shard: ShardId, count: usize) {
-        let _ = now;
+    pub fn resume(&mut self, _: Nanos, shard: ShardId, count: usize) {
         for _ in 0..count {
             let Some(slot) = self.hall.queues.front(Place::Shard(shard)) else {
                 return;
