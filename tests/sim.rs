@@ -46,7 +46,7 @@ use crate::truth::Seen;
 const SEEDS: u64 = 256;
 
 /// Steps of each.
-const STEPS: u64 = 4_000;
+const STEPS: u64 = 12_000;
 
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;

@@ -9,11 +9,28 @@ use crate::base::time::Nanos;
 use crate::engine::host::{Outbox, Ticket};
 use crate::engine::op::Op;
 
+/// Whether shards can be asked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing is in the way.
+    Now,
+    /// This one cannot take more at the moment. It will say when it can.
+    Full(ShardId),
+    /// There is no way to this one.
+    Down(ShardId),
+}
+
 /// Asks shards. A shard in the same process answers into the outbox before the call returns; one
 /// in another answers later, through whoever reads its link.
 pub trait Shards {
     /// Makes the session known to the shard. Comes before the session's first ask there.
     fn attach(&mut self, shard: ShardId, session: SessionId);
+
+    /// Whether all of `shards` can be asked now. A shard of the same process always can.
+    fn reach(&self, shards: ShardSet) -> Reach {
+        let _ = shards;
+        Reach::Now
+    }
 
     /// Asks the shard.
     fn submit(

@@ -25,6 +25,8 @@ pub(crate) struct Channel {
     pub(crate) kept: Vec<Kept>,
     /// What the frontend makes of the bodies that come down.
     mirror: Assembler,
+    /// How often a frame came down in the middle of another session's body.
+    pub(crate) interleaved: u64,
 }
 
 /// A frame as it was said.
@@ -64,6 +66,7 @@ impl Channel {
             down: Pipe::default(),
             kept: Vec::new(),
             mirror: Assembler::new(u64::MAX),
+            interleaved: 0,
         }
     }
 
@@ -127,7 +130,9 @@ impl Channel {
             },
             seq: frame.header.request,
         };
+        let before = self.mirror.held();
         if let Ok(Some(message)) = self.mirror.take(frame) {
+            self.interleaved += u64::from(before > 0 && before == self.mirror.held());
             let event = event::decode(kind, &message.meta, message.body.as_ref());
             note(to, &event.expect("owners say what can be understood"));
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use beanshard::base::ids::{Caller, SessionId, ShardId};
+use beanshard::base::time::Nanos;
 use beanshard::channel::remote;
 use beanshard::engine::event::Event;
 use beanshard::engine::host::Ticket;
@@ -243,6 +244,9 @@ impl World {
         // While an event is looked at, the world is, too.
         let mut channel = self.channels.remove(&link).expect("there is a link");
         channel.overhear(frame, |to, event| self.note(f, o, to, event));
+        if std::mem::take(&mut channel.interleaved) > 0 {
+            self.truth.borrow_mut().see("interleaved");
+        }
         self.channels.insert(link, channel);
         if !matches!(frame.header.kind, Kind::Event(_)) {
             say!(self, "    f{f} <- s{o} {:?}", frame.header.kind);
@@ -310,7 +314,7 @@ impl World {
         };
         let frontend = &mut self.frontends[f];
         remote::lose(frontend.table(), now, shard);
-        frontend.down_until[o] = beanshard::base::time::Nanos::MAX;
+        frontend.down_until[o] = Nanos::MAX;
         for (session, is_bound) in bound {
             let is_lost = frontend.table().is_lost(session);
             assert!(is_lost || !is_bound, "{session:?} has a job of s{o}");
