@@ -13,7 +13,8 @@ use crate::reply::Reply;
 #[derive(Default)]
 pub(crate) struct Account {
     lines: VecDeque<Line>,
-    /// Asks of reserves that were answered, beyond one for each.
+    /// Asks of reserves beyond one for each that was answered with something else than that it has
+    /// failed.
     spare: u32,
 }
 
@@ -49,10 +50,12 @@ impl Account {
             return self.fail(&line);
         }
         let answers_itself = reply.is("JOB_TOO_BIG") || reply.is("EXPECTED_CRLF");
-        let was_asked = line.asks > 0 || (line.command.is_reserve() && self.spare > 0);
+        let mut was_asked = line.asks > 0;
         if line.command.is_reserve() {
             // Of several asks the last may have been of another reserve that comes later.
-            self.spare = (self.spare + line.asks).saturating_sub(1);
+            let asks = self.spare + line.asks;
+            was_asked = asks > 0;
+            self.spare = asks.saturating_sub(1);
         }
         if was_asked || answers_itself || !must_ask(&line.command) {
             Ok(())
@@ -63,7 +66,11 @@ impl Account {
 
     /// The command has failed: it was not asked. But another may have been, which says the same.
     fn fail(&mut self, line: &Line) -> Result<(), &'static str> {
-        if line.asks == 0 || line.command.is_reserve() {
+        if line.command.is_reserve() {
+            self.spare += line.asks;
+            return Ok(());
+        }
+        if line.asks == 0 {
             return Ok(());
         }
         let is_twin = |other: &&mut Line| other.command == line.command && other.asks == 0;
