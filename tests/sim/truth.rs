@@ -33,6 +33,8 @@ pub(crate) struct Truth {
     /// Sessions that each link has said are gone, and links that sessions were attached over.
     detached: BTreeSet<(u64, Who)>,
     introduced: BTreeMap<(ShardId, Who), u64>,
+    /// The latest request of each session over each link.
+    latest: BTreeMap<(u64, Who), Seq>,
     /// How often what happened.
     pub(crate) seen: Seen,
     /// The put that a shard is about to obey.
@@ -109,12 +111,22 @@ impl Truth {
 /// Jobs.
 impl Truth {
     /// Takes note of what is asked, and of what ends with it without an event that says so.
-    pub(crate) fn before_ask(&mut self, shard: ShardId, who: Who, seq: Seq, op: &Op<'_>) {
+    pub(crate) fn before_ask(
+        &mut self,
+        (shard, link): (ShardId, u64),
+        (who, seq): (Who, Seq),
+        op: &Op<'_>,
+    ) {
         assert!(
             self.attached.contains(&(shard, who)),
             "{who:?} asks {op:?} of {shard:?}, which does not know it"
         );
         let introduces = matches!(op, Op::Use { .. } | Op::Watch { .. }) && seq == Seq::NONE;
+        let goes_on = matches!(op, Op::Accept { .. } | Op::Decline { .. } | Op::Cancel);
+        let latest = self.latest.entry((link, who)).or_default();
+        let is_new = seq > *latest || (introduces && *latest == Seq::NONE);
+        assert!(is_new || goes_on, "{who:?} asks {op:?} out of order");
+        *latest = seq.max(*latest);
         match op {
             Op::Decline { id } => {
                 self.see("decline");

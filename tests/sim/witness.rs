@@ -147,12 +147,12 @@ impl Shards for Witness {
         op: Op<'_>,
         outbox: &mut impl Outbox,
     ) {
-        let (_, who) = self.who(from.session);
+        let (link, who) = self.who(from.session);
         if self.verbose {
             eprintln!("               {} -> s{} {op:?}", caller(&from), self.id.0);
         }
         let mut truth = self.truth.borrow_mut();
-        truth.before_ask(self.id, who, from.seq, &op);
+        truth.before_ask((self.id, link), (who, from.seq), &op);
         drop(truth);
         self.act(now, outbox, |queue, noting| {
             queue.submit(now, shard, from, op, noting);
