@@ -120,7 +120,13 @@ const MUTANTS: &[Mutant] = &[
 ];
 
 /// What the simulation is built from.
-const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "src", "tests/sim.rs", "tests/sim"];
+const SOURCES: [&str; 5] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "src",
+    "tests/sim.rs",
+    "tests/sim",
+];
 
 /// A copy of the package in which only the library and the simulation are left.
 struct Copy {
@@ -199,7 +205,9 @@ impl Copy {
         if run.status.success() {
             return Err("is not noticed".to_owned());
         }
-        let mut lines = said.lines().skip_while(|l| !l.contains("panicked at tests/sim/"));
+        let mut lines = said
+            .lines()
+            .skip_while(|l| !l.contains("panicked at tests/sim/"));
         let assertion = lines.nth(1).map(str::to_owned);
         let is_told = said.contains("replay: SEED=");
         assertion

@@ -1,5 +1,5 @@
-//! A link as the kernel has it: two directions of bytes, which go through in pieces, and the ends of
-//! both, which each process sees for itself.
+//! A link as the kernel has it: two directions of bytes, which go through in pieces, and the ends
+//! of both, which each process sees for itself.
 
 use beanshard::base::ids::{Caller, Seq, SessionId};
 use beanshard::channel::Terms;

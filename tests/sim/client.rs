@@ -341,8 +341,7 @@ impl Client {
         let in_time = now < began_at.after(Secs(GATHER_SECS_MAX));
         let is_needed = |shard: &ShardId| gathers || self.may_need(*shard, weather.map);
         let mut needed = weather.map.all().iter().filter(is_needed);
-        let was_down = needed
-            .any(|shard| weather.down_until[usize::from(shard.0)] >= began_at);
+        let was_down = needed.any(|shard| weather.down_until[usize::from(shard.0)] >= began_at);
         if gathers {
             assert!(was_down || !in_time, "c{number}: {command:?} fails early");
             return;

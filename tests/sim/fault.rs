@@ -89,7 +89,10 @@ impl World {
         let Some(channel) = self.channel(f, o) else {
             return;
         };
-        for (pipe, chance) in [&mut channel.up, &mut channel.down].into_iter().zip(chances) {
+        for (pipe, chance) in [&mut channel.up, &mut channel.down]
+            .into_iter()
+            .zip(chances)
+        {
             let len = pipe.bytes.len() as u64;
             pipe.cut((chance % (len + 1)) as usize);
         }
@@ -132,7 +135,11 @@ impl World {
             return;
         }
         channel.up.bytes.extend_from_slice(&bytes);
-        say!(self, "{kind:?} of f{f}.{} comes to s{o} again", session >> 24);
+        say!(
+            self,
+            "{kind:?} of f{f}.{} comes to s{o} again",
+            session >> 24
+        );
         self.truth.borrow_mut().see(match kind {
             Kind::Control(ControlKind::Attach) => "attach repeated",
             Kind::Control(_) => "detach repeated",

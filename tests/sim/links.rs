@@ -279,9 +279,10 @@ impl World {
         if let Event::Reserved { id, deadline, .. } = *event
             && deadline > self.now
         {
-            let mut others = self.clients.iter().filter(|other| {
-                other.id != to.session && self.is_whole(other.frontend, o)
-            });
+            let mut others = self
+                .clients
+                .iter()
+                .filter(|other| other.id != to.session && self.is_whole(other.frontend, o));
             let other = others.find(|other| other.surely_has(id, self.now));
             assert!(
                 other.is_none(),
@@ -332,7 +333,11 @@ impl World {
         let mut bound = Vec::new();
         let table = self.frontends[f].sessions.as_mut().expect("it runs");
         let truth = &mut self.truth.borrow_mut();
-        for client in self.clients.iter_mut().filter(|client| client.frontend == f) {
+        for client in self
+            .clients
+            .iter_mut()
+            .filter(|client| client.frontend == f)
+        {
             if table.is_lost(client.id) {
                 continue;
             }

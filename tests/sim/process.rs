@@ -3,8 +3,8 @@
 
 use beanshard::base::ids::{Generation, JobId, RunId, ShardId};
 use beanshard::base::time::Nanos;
-use beanshard::channel::remote::{self, RemoteShards};
 use beanshard::channel::Terms;
+use beanshard::channel::remote::{self, RemoteShards};
 use beanshard::role::hub::Hub;
 use beanshard::session::stats::StatsDue;
 use beanshard::session::table::{MultiWatch, Sessions, Settings};
@@ -27,8 +27,9 @@ pub(crate) struct Frontend {
     pub(crate) down_until: Vec<Nanos>,
     /// It runs and does nothing.
     pub(crate) is_stopped: bool,
-    /// Clients since it started.
+    /// Clients since it started, and since all was quiet.
     pub(crate) opened: u64,
+    pub(crate) fresh: usize,
     /// Who waits for the numbers of other processes.
     pub(crate) due: Vec<StatsDue>,
 }
@@ -96,6 +97,7 @@ impl World {
             down_until: vec![Nanos::MAX; owners],
             is_stopped: false,
             opened: 0,
+            fresh: 0,
             due: Vec::new(),
         };
         if f < self.frontends.len() {
@@ -135,8 +137,7 @@ impl World {
         self.frontends[f].sessions = None;
         self.frontends[f].links.fill(None);
         self.clients.retain(|client| client.frontend != f);
-        self.news
-            .retain(|news| news.to_owner || news.frontend != f);
+        self.news.retain(|news| news.to_owner || news.frontend != f);
         for channel in self.channels.values_mut().filter(|c| c.frontend == f) {
             channel.leave_near();
         }
@@ -149,8 +150,7 @@ impl World {
         self.owners[o].hub = None;
         self.owners[o].links.fill(None);
         self.truth.borrow_mut().crash(ShardId(o as u8));
-        self.news
-            .retain(|news| !news.to_owner || news.owner != o);
+        self.news.retain(|news| !news.to_owner || news.owner != o);
         for channel in self.channels.values_mut().filter(|c| c.owner == o) {
             channel.leave_far();
         }
@@ -182,9 +182,10 @@ impl World {
             let ends = channel.near.own.ends;
             (ends.sender, channel.far.own.ends.sender) == generations
         };
-        let coming = self.news.iter().find(|news| {
-            !news.to_owner && (news.frontend, news.owner) == (f, o)
-        });
+        let coming = self
+            .news
+            .iter()
+            .find(|news| !news.to_owner && (news.frontend, news.owner) == (f, o));
         let link = coming.map(|news| news.link).or(frontend.links[o]);
         if link.as_ref().is_some_and(is_right) {
             return false;

@@ -273,7 +273,10 @@ impl World {
                 clients(&|client| client.is_worker || client.reserves()),
             ),
             ("current-waiting", clients(&Client::reserves)),
-            ("total-connections", self.frontends.iter().map(|f| f.opened).sum()),
+            (
+                "total-connections",
+                self.frontends.iter().map(|f| f.opened).sum(),
+            ),
         ] {
             assert_eq!(reply.number(key), Some(expected), "{key}");
         }
@@ -281,7 +284,10 @@ impl World {
         let most = clients(&|client| client.is_producer || client.has_tried);
         let producers = clients(&|client| client.is_producer)..=most;
         let told = reply.number("current-producers");
-        assert!(told.is_some_and(|told| producers.contains(&told)), "{told:?}");
+        assert!(
+            told.is_some_and(|told| producers.contains(&told)),
+            "{told:?}"
+        );
         drop(truth);
         let index = self.clients.iter().position(|c| c.number == number);
         self.ask(index.expect("the client is there"), Command::ListTubes);

@@ -146,9 +146,8 @@ impl Truth {
     /// A shard keeps one offer for a session. When the session reserves anew while its answer to
     /// the last offer is still on its way, that offer ends with the new ask.
     fn replace_offer(&mut self, shard: ShardId, who: Who) {
-        let is_it = |job: &Known| {
-            job.shard == shard && job.offer.is_some_and(|offer| offer.to == who)
-        };
+        let is_it =
+            |job: &Known| job.shard == shard && job.offer.is_some_and(|offer| offer.to == who);
         let mut jobs = self.jobs.iter().filter(|(_, job)| is_it(job));
         if let Some((&id, _)) = jobs.next() {
             self.see("reserve while offered");

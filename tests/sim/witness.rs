@@ -159,13 +159,7 @@ impl Shards for Witness {
         });
     }
 
-    fn detach(
-        &mut self,
-        now: Nanos,
-        shard: ShardId,
-        session: SessionId,
-        outbox: &mut impl Outbox,
-    ) {
+    fn detach(&mut self, now: Nanos, shard: ShardId, session: SessionId, outbox: &mut impl Outbox) {
         let (link, who) = self.who(session);
         self.truth.borrow_mut().detach(self.id, link, who);
         self.act(now, outbox, |queue, noting| {
@@ -226,8 +220,7 @@ impl<O: Outbox> Outbox for Noting<'_, O> {
             generation: self.peers[usize::from(to.session.frontend)].0,
             session: to.session,
         };
-        self.truth
-            .on_event(self.shard, self.now, (who, to), &event);
+        self.truth.on_event(self.shard, self.now, (who, to), &event);
         self.outbox.emit_after(ticket, to, event);
     }
 }

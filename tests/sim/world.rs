@@ -1,12 +1,12 @@
-//! The world of one run: clients, frontends with their sessions, owners with their shards, the links
-//! between, a clock, and a scheduler that picks what happens next. Every way for something to
-//! happen is a function, and whatever happens is checked.
+//! The world of one run: clients, frontends with their sessions, owners with their shards, the
+//! links between, a clock, and a scheduler that picks what happens next. Every way for something
+//! to happen is a function, and whatever happens is checked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use beanshard::base::ids::{Generation, SessionId};
+use beanshard::base::ids::{Generation, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::Nanos;
 use beanshard::session::shards::ShardMap;
@@ -113,6 +113,9 @@ macro_rules! say {
     };
 }
 pub(crate) use say;
+
+/// Frames of a session that may wait for credit: it is introduced, asks, goes on, and leaves.
+const WAITING_MAX: usize = 16;
 
 /// How often something is tried that comes to an end at one moment.
 const TURNS_MAX: usize = 20_000;
@@ -221,6 +224,7 @@ impl World {
             }
             let arrived = self.clients.iter().all(|client| client.pending.is_empty());
             if arrived && !moved && self.is_mended() {
+                self.frontends.iter_mut().for_each(|f| f.fresh = 0);
                 return;
             }
         }
@@ -341,7 +345,23 @@ impl World {
         assert!(moment.is_none_or(|moment| moment > now));
         #[cfg(debug_assertions)]
         table.check_invariants();
+        self.check_waiting(f);
         self.look(f);
+    }
+
+    /// What waits for credit is what sessions had begun when it ran out.
+    fn check_waiting(&mut self, f: usize) {
+        let clients = self.clients.iter().filter(|client| client.frontend == f);
+        let frontend = &mut self.frontends[f];
+        let sessions = clients.count() + frontend.fresh;
+        for o in 0..self.owners.len() {
+            let shards = &mut frontend.table().shards;
+            let waiting = shards.end(ShardId(o as u8)).waiting();
+            assert!(
+                waiting <= sessions * WAITING_MAX,
+                "{waiting} frames wait for credit at f{f}, which has {sessions} sessions"
+            );
+        }
     }
 
     fn pass_some(&mut self) {
