@@ -407,6 +407,5 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
     }
     world.wind_up();
     world.drain();
-    let seen = world.truth.borrow().seen.clone();
-    seen
+    world.truth.take().seen
 }

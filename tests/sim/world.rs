@@ -163,7 +163,7 @@ impl World {
     }
 
     pub(crate) fn owner_count(&self) -> usize {
-        self.map.all().len() as usize
+        self.map.all().len()
     }
 
     /// Lets something happen.
@@ -309,7 +309,7 @@ impl World {
                 let turn = (first + turn) % (frontends * owners * 2);
                 let (f, o) = (turn / 2 % frontends, turn / 2 / frontends);
                 let frames = 1 + self.random.index(6);
-                goes_on |= if turn % 2 == 0 {
+                goes_on |= if turn.is_multiple_of(2) {
                     let said = self.say_up(f, o, usize::MAX);
                     self.deliver(f, o, usize::MAX, frames) || said
                 } else {
