@@ -30,7 +30,6 @@ impl World {
             session: frontend.table().open(now),
         };
         frontend.opened += 1;
-        frontend.fresh += 1;
         self.opened += 1;
         let roles = [Role::Producer, Role::Worker, Role::Worker, Role::Any];
         let role = self.random.pick(&roles);

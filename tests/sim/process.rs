@@ -27,9 +27,8 @@ pub(crate) struct Frontend {
     pub(crate) down_until: Vec<Nanos>,
     /// It runs and does nothing.
     pub(crate) is_stopped: bool,
-    /// Clients since it started, and since all was quiet.
+    /// Clients since it started.
     pub(crate) opened: u64,
-    pub(crate) fresh: usize,
     /// Who waits for the numbers of other processes.
     pub(crate) due: Vec<StatsDue>,
 }
@@ -97,7 +96,6 @@ impl World {
             down_until: vec![Nanos::MAX; owners],
             is_stopped: false,
             opened: 0,
-            fresh: 0,
             due: Vec::new(),
         };
         if f < self.frontends.len() {

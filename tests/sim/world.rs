@@ -224,7 +224,6 @@ impl World {
             }
             let arrived = self.clients.iter().all(|client| client.pending.is_empty());
             if arrived && !moved && self.is_mended() {
-                self.frontends.iter_mut().for_each(|f| f.fresh = 0);
                 return;
             }
         }
@@ -353,7 +352,8 @@ impl World {
     fn check_waiting(&mut self, f: usize) {
         let clients = self.clients.iter().filter(|client| client.frontend == f);
         let frontend = &mut self.frontends[f];
-        let sessions = clients.count() + frontend.fresh;
+        // Who is gone and had been introduced is still to be detached.
+        let sessions = clients.count() + self.profile.window.asks as usize;
         for o in 0..self.owners.len() {
             let shards = &mut frontend.table().shards;
             let waiting = shards.end(ShardId(o as u8)).waiting();
