@@ -19,16 +19,20 @@ SHARDED = $(abspath $(BIN)) --sharded --owners 2 --frontends 2
 is_ours = $(filter $(LEGACY),$(SERVER))
 ROUNDS ?= 3
 SECONDS ?= 1
+SEEDS ?= 20000
+STEPS ?= 4000
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= binlog command recovery session wire
 
-.PHONY: help build run check test legacy-test ctests ctests-layout cases interop bench fuzz install clean
+.PHONY: help build run check test sim mutants legacy-test ctests ctests-layout cases interop bench fuzz install clean
 
 help:
 	@echo 'make build        the release binary, $(BIN)'
 	@echo 'make run          build it and start it on 127.0.0.1:11300'
 	@echo 'make check        format, lints, documentation, all tests'
 	@echo 'make test         all tests'
+	@echo 'make sim          the simulation from many seeds  (SEEDS=$(SEEDS) STEPS=$(STEPS))'
+	@echo 'make mutants      whether the simulation sees faults that are made on purpose'
 	@echo 'make legacy-test  the transcripts of the protocol in --legacy'
 	@echo 'make ctests       the tests in C  (CTESTS_DIR= a folder with more of them)'
 	@echo 'make cases        scripts of public bug reports against a live server, in both modes'
@@ -55,11 +59,19 @@ check:
 	@command -v beanstalkd >/dev/null || \
 	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
 	$(CARGO) test --locked
+	@$(MAKE) --no-print-directory mutants
 	@CTESTS_MODE=sharded $(MAKE) --no-print-directory ctests
 	@$(MAKE) --no-print-directory ctests-layout ctests
 
 test:
 	$(CARGO) test --locked
+
+# One that fails is told as a command that runs it again, with all that happens.
+sim:
+	SEEDS=$(SEEDS) STEPS=$(STEPS) $(CARGO) test --locked --test sim -- --nocapture
+
+mutants:
+	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 
 legacy-test:
 	$(CARGO) test --locked --test legacy
