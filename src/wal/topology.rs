@@ -187,18 +187,15 @@ pub fn look(dir: &Path) -> Result<Kind, WalError> {
     Ok(first.map_or(Kind::New, |first| Kind::Legacy(file_name(first))))
 }
 
-/// Refuses a data directory of the sharded mode where a binlog is asked for.
+/// Refuses a data directory of the sharded mode where a binlog is asked for. What is no directory at
+/// all is left to whoever uses it.
 ///
 /// # Errors
-/// [`WalError::Topology`], or [`WalError::Read`].
+/// [`WalError::Topology`].
 pub fn refuse_sharded(dir: &Path) -> Result<(), WalError> {
-    if dir
-        .join(NAME)
-        .try_exists()
-        .map_err(failed("look for", &dir.join(NAME)))?
-    {
-        let dir_named = dir.to_owned();
-        return Err(wrong(dir, TopologyError::Sharded { dir: dir_named }));
+    if dir.join(NAME).is_file() {
+        let dir = dir.to_owned();
+        return Err(wrong(&dir.clone(), TopologyError::Sharded { dir }));
     }
     Ok(())
 }
