@@ -187,8 +187,8 @@ pub fn look(dir: &Path) -> Result<Kind, WalError> {
     Ok(first.map_or(Kind::New, |first| Kind::Legacy(file_name(first))))
 }
 
-/// Refuses a data directory of the sharded mode where a binlog is asked for. What is no directory at
-/// all is left to whoever uses it.
+/// Refuses a data directory of the sharded mode where a binlog is asked for. What is no directory
+/// at all is left to whoever uses it.
 ///
 /// # Errors
 /// [`WalError::Topology`].
