@@ -9,7 +9,7 @@ use crate::base::ids::Pri;
 use crate::base::name::TubeName;
 use crate::engine::job::JobCounts;
 use crate::wal::check::check;
-use crate::wal::convert::id_mark;
+use crate::wal::v7::id_mark;
 use crate::wal::dump::{Form, dump};
 use crate::wal::record::{Fault, SpanNanos, WallNanos, encode};
 
