@@ -27,3 +27,4 @@ pub mod shard_journal;
 pub mod storage;
 mod syncer;
 pub mod v7;
+pub mod v8;
