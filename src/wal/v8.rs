@@ -13,8 +13,9 @@
 //! | 40 | 8 | when it was begun, nanoseconds since 1970, signed |
 //! | 48 | 8 | where the records of the file before end; 0 if there was none |
 //! | 56 | 1 | 1 if all files before were synced, else 0 |
-//! | 57 | 3 | zero |
-//! | 60 | 4 | CRC-32C of the bytes before |
+//! | 57 | 2 | zero |
+//! | 59 | 4 | CRC-32C of the bytes before |
+//! | 63 | 1 | line feed: not zero, so that a header that was half written is told from a damaged one |
 //!
 //! Records follow one another without a gap, and behind the last one are zeros or nothing. Their
 //! layout is in [`record`]. The checksum of a record covers that of its file's header and its own
@@ -41,7 +42,7 @@ use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::wal::convert::signed;
 use crate::wal::format::{BadHead, Entry, Format, Head, Spot};
-use crate::wal::record::{JobImage, SavedState, WallNanos};
+use crate::wal::record::{JobImage, SavedState, WallNanos, first_data};
 pub use crate::wal::v8::segment::{Segment, begins_as_ours};
 
 /// The version's number.
@@ -51,6 +52,9 @@ pub const VERSION: u32 = 8;
 pub const HEAD_LEN: usize = 64;
 
 const MAGIC: [u8; 8] = *b"beanlog\n";
+const SUM_AT: usize = 59;
+const END: u8 = b'\n';
+const END_AT: usize = HEAD_LEN - 1;
 
 /// Whose binlog it is, and how strictly it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +167,9 @@ pub struct Owned {
 /// Why bytes are no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadFault {
+    /// They end before they should: the rest was not written.
+    #[error("header was being written")]
+    Torn,
     /// They do not begin as one.
     #[error("there is no header of a binlog")]
     Magic,
@@ -196,9 +203,10 @@ impl Owned {
         out.extend_from_slice(&head.highest.0.to_le_bytes());
         out.extend_from_slice(&head.begun_at.0.to_le_bytes());
         out.extend_from_slice(&head.before_end.to_le_bytes());
-        out.extend_from_slice(&[u8::from(head.is_synced), 0, 0, 0]);
+        out.extend_from_slice(&[u8::from(head.is_synced), 0, 0]);
         let sum = crc32c::crc32c(&out[at..]);
         out.extend_from_slice(&sum.to_le_bytes());
+        out.push(END);
         sum
     }
 
@@ -207,14 +215,23 @@ impl Owned {
     /// # Errors
     /// [`HeadFault`].
     pub fn decode(bytes: &[u8; HEAD_LEN]) -> Result<(Owned, u32), HeadFault> {
-        let (covered, sum) = bytes.split_at(SUM_AT);
-        let sum = u32_at(sum, 0);
-        let is_whole = crc32c::crc32c(covered) == sum;
-        let version = u32_at(bytes, 8);
-        if bytes[..8] != MAGIC {
+        let sum = u32_at(bytes, SUM_AT);
+        let is_whole = crc32c::crc32c(&bytes[..SUM_AT]) == sum;
+        let begun = bytes.iter().position(|&byte| byte == 0).unwrap_or(HEAD_LEN);
+        if begun < MAGIC.len() && first_data(&bytes[begun..]).is_none() {
+            let is_ours = bytes[..begun] == MAGIC[..begun];
+            return Err(if is_ours {
+                HeadFault::Torn
+            } else {
+                HeadFault::Magic
+            });
+        }
+        if bytes[..MAGIC.len()] != MAGIC {
             return Err(HeadFault::Magic);
         }
-        if version != VERSION {
+        let version = u32_at(bytes, 8);
+        let is_torn = bytes[END_AT] == 0;
+        if version != VERSION && !(version == 0 && is_torn) {
             // Another version may have its checksum elsewhere, but one byte that has changed since
             // is no other version.
             let mut ours = *bytes;
@@ -226,11 +243,17 @@ impl Owned {
                 HeadFault::Version { found: version }
             });
         }
+        if is_torn {
+            return Err(HeadFault::Torn);
+        }
         if !is_whole {
             return Err(HeadFault::Checksum);
         }
-        if bytes[56] > 1 || bytes[57..SUM_AT] != [0; 3] {
+        if bytes[56] > 1 || bytes[57..SUM_AT] != [0; 2] {
             return Err(HeadFault::Field { at: 56 });
+        }
+        if bytes[END_AT] != END {
+            return Err(HeadFault::Field { at: END_AT });
         }
         let owned = Owned {
             fingerprint: Fingerprint(u64_at(bytes, 16)),
@@ -249,8 +272,6 @@ impl Owned {
         Ok((owned, sum))
     }
 }
-
-const SUM_AT: usize = HEAD_LEN - 4;
 
 /// The number at this offset; 0 if the bytes end before.
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {

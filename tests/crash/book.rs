@@ -60,6 +60,9 @@ pub(crate) struct Book {
     pub(crate) kept_id: JobId,
     /// Whether a cut of power leaves ids.
     pub(crate) keeps_ids: bool,
+    /// Whether what is there after any crash is what was written up to some moment, and bodies are
+    /// as they were put.
+    pub(crate) is_strict: bool,
     burials: u64,
 }
 
@@ -194,6 +197,7 @@ impl Book {
             told_id: JobId(0),
             kept_id: JobId(0),
             keeps_ids: true,
+            is_strict: false,
             burials: 0,
         }
     }
@@ -282,13 +286,18 @@ impl Book {
             let floor_at = job.floor(floor);
             let is_there = job.entries[floor_at].shown.is_some();
             let is_allowed = job.matching(floor_at, shown).next().is_some();
-            if !is_allowed && (is_there || job.with_holes(floor_at, shown).is_none()) {
+            let may_have_holes = !self.is_strict && !is_there;
+            let has_holes = || job.with_holes(floor_at, shown).is_some();
+            if !is_allowed && !(may_have_holes && has_holes()) {
                 return Err(self.fault(*id, shown, floor));
             }
         }
         self.check_burials(found)?;
         match floor {
-            Floor::Written => self.check_moment(&by_id, end),
+            Floor::Written => self.check_moment(&by_id, floor, end),
+            Floor::Told | Floor::Kept | Floor::All if self.is_strict => {
+                self.check_moment(&by_id, floor, end)
+            }
             Floor::Told | Floor::Kept | Floor::All => Ok(()),
         }
     }
@@ -331,11 +340,19 @@ impl Book {
     }
 
     /// There is one moment at which all jobs were like this.
-    fn check_moment(&self, found: &BTreeMap<JobId, &Shown>, end: u64) -> Result<(), String> {
+    fn check_moment(
+        &self,
+        found: &BTreeMap<JobId, &Shown>,
+        floor: Floor,
+        end: u64,
+    ) -> Result<(), String> {
         let entries = || self.jobs.values().flat_map(|job| &job.entries);
-        let told = self.jobs.values().map(|job| &job.entries[..=job.told]);
-        let told = told.flatten().filter(|entry| entry.is_written);
-        let least = told.map(|entry| entry.until).max().unwrap_or(0);
+        let least = self
+            .jobs
+            .values()
+            .map(|job| &job.entries[..=job.floor(floor)]);
+        let least = least.flatten().filter(|entry| entry.is_written);
+        let least = least.map(|entry| entry.until).max().unwrap_or(0);
         let mut moments: Vec<u64> = entries().map(|entry| entry.from).collect();
         moments.extend(entries().map(|entry| entry.until));
         moments.push(end);
@@ -346,14 +363,14 @@ impl Book {
         for &moment in moments.iter().rev() {
             let odd = self.jobs.iter().find(|(id, job)| {
                 let shown = found.get(id).copied();
-                let mut entries = job.matching(job.told, shown);
+                let mut entries = job.matching(job.floor(floor), shown);
                 !entries.any(|index| job.allows(index, moment))
             });
             let Some((&id, _)) = odd else {
                 return Ok(());
             };
             let shown = found.get(&id).copied();
-            fault = self.fault(id, shown, Floor::Written);
+            fault = self.fault(id, shown, floor);
         }
         Err(format!("no moment was like this; at the first, {fault}"))
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use beanshard::base::body::Body;
 use beanshard::base::hash::NameHasher;
-use beanshard::base::ids::{Caller, JobId, Pri, Seq, SessionId, ShardId};
+use beanshard::base::ids::{Caller, Fingerprint, JobId, Pri, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::{NANOS_PER_SEC, Nanos, Secs};
 use beanshard::engine::host::Journal;
@@ -13,10 +13,13 @@ use beanshard::engine::op::{Op, Put, Style};
 use beanshard::engine::{Engine, IdScheme, Settings};
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::Shards;
+use beanshard::wal::format::Format;
 use beanshard::wal::journal::{self, Sync, Wal};
 use beanshard::wal::record::WallNanos;
 use beanshard::wal::recover::Recovery;
 use beanshard::wal::shard_journal::ShardJournal;
+use beanshard::wal::v7::V7;
+use beanshard::wal::v8::V8;
 
 use crate::book::{Book, Floor, Found, Place, Shown};
 use crate::notes::{Note, Notes, Said};
@@ -27,13 +30,39 @@ use crate::storage::{Crash, MemoryStorage, Picture, Watch};
 /// Of different lengths, because a full record has its tube's name.
 pub(crate) const TUBES: [&str; 4] = ["default", "b", "a-tube-with-quite-a-long-name", "stay"];
 
-/// Bytes of a full record besides its tube's name and its body.
-const FULL_LEN: usize = 84 + 2;
-
 /// Turns after which a journal that nobody asks has to have settled.
 const SETTLE_ROUNDS: u64 = 2000;
 
 const SHARD: ShardId = ShardId(0);
+
+/// A format, and what goes with it.
+pub(crate) trait Form: Format {
+    /// How jobs get their ids.
+    const IDS: IdScheme;
+
+    /// The format of the directory that is tested.
+    fn here() -> Self;
+}
+
+impl Form for V7 {
+    const IDS: IdScheme = IdScheme::Plain;
+
+    fn here() -> V7 {
+        V7
+    }
+}
+
+impl Form for V8 {
+    const IDS: IdScheme = IdScheme::Slotted;
+
+    fn here() -> V8 {
+        V8 {
+            fingerprint: Fingerprint(0xfeed),
+            owner: ShardId(3),
+            skip_damage: false,
+        }
+    }
+}
 
 /// Both clocks.
 #[derive(Clone, Copy)]
@@ -68,8 +97,8 @@ impl Time {
 }
 
 /// See the module's description.
-pub(crate) struct Life {
-    pub(crate) shard: Shard<Wal<MemoryStorage>>,
+pub(crate) struct Life<F: Form> {
+    pub(crate) shard: Shard<Wal<MemoryStorage, F>>,
     pub(crate) disk: MemoryStorage,
     pub(crate) book: Book,
     pub(crate) time: Time,
@@ -110,12 +139,13 @@ impl Legacy {
 }
 
 /// What a start would find here.
-pub(crate) fn find(
+pub(crate) fn find<F: Form>(
     disk: MemoryStorage,
     settings: journal::Settings,
     time: Time,
 ) -> Result<Found, String> {
-    let read = Recovery::read(disk, settings, time.now, time.wall, &mut |_| {});
+    let (now, wall) = (time.now, time.wall);
+    let read = Recovery::read_as(F::here(), disk, settings, now, wall, &mut |_| {});
     let mut recovery = read.map_err(|error| format!("cannot read: {error:?}"))?;
     let mut found = Found {
         jobs: Vec::new(),
@@ -150,7 +180,7 @@ fn name(at: usize) -> TubeName<'static> {
     TubeName::parse(TUBES[at].as_bytes()).expect("it is a name")
 }
 
-impl Life {
+impl<F: Form> Life<F> {
     /// Starts a shard on what is there.
     pub(crate) fn begin(
         from: Legacy,
@@ -158,14 +188,16 @@ impl Life {
         watch: Watch,
         cuts: u64,
         seed: u64,
-    ) -> Result<Life, String> {
+    ) -> Result<Life<F>, String> {
         let Legacy {
             disk,
             mut book,
             time,
         } = from;
-        book.keeps_ids = plan.settings.sync != Sync::Never;
-        let read = Recovery::read(
+        book.is_strict = F::IS_ORDERED;
+        book.keeps_ids = F::IS_ORDERED || plan.settings.sync != Sync::Never;
+        let read = Recovery::read_as(
+            F::here(),
             disk.clone(),
             plan.settings,
             time.now,
@@ -174,7 +206,7 @@ impl Life {
         );
         disk.watch(watch);
         let engine = Engine::new(Settings {
-            ids: IdScheme::Plain,
+            ids: F::IDS,
             hasher: NameHasher::new([1, 2]),
             has_default: true,
         });
@@ -289,7 +321,7 @@ impl Life {
     }
 
     fn found(&self, picture: &Picture, crash: Crash, seed: u64) -> Result<Found, String> {
-        find(picture.after(crash, seed), self.plan.settings, self.time)
+        find::<F>(picture.after(crash, seed), self.plan.settings, self.time)
     }
 
     /// Whatever a crash could leave at the moments of the pictures. Answers have not left since.
@@ -333,7 +365,7 @@ impl Life {
 }
 
 /// Steps.
-impl Life {
+impl<F: Form> Life<F> {
     fn step(&mut self) -> Result<(), String> {
         let what = self.plan.what(&mut self.random);
         self.take(what)?;
@@ -419,7 +451,7 @@ impl Life {
         len: usize,
     ) -> Result<Said, String> {
         let bytes = [b'a' + (self.seq % 26) as u8].repeat(len);
-        self.longest = self.longest.max(FULL_LEN + TUBES[2].len() + len);
+        self.longest = self.longest.max(F::full_len(name(2), len) as usize);
         let put = Put {
             id: None,
             created_at: self.time.now,

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crate::wal::format::{Bad, BadHead, Entries, Head, Next, Rest};
 use crate::wal::record::first_data;
 use crate::wal::v8::record::{Fault, Stop, check, is_whole, measure, synced_of};
-use crate::wal::v8::{HEAD_LEN, HeadFault, MAGIC, Owned};
+use crate::wal::v8::{HEAD_LEN, HeadFault, MAGIC, Owned, SUM_AT, u32_at};
 
 /// Bytes that are read at once, unless a record is longer.
 const READ_LEN: usize = 256 * 1024;
@@ -57,50 +57,51 @@ impl<R: Read> Segment<R> {
             synced: 0,
         };
         segment.fill(HEAD_LEN)?;
-        let Some(head) = segment.window.first_chunk::<HEAD_LEN>() else {
-            return segment.without_head(HeadFault::Magic);
-        };
-        match Owned::decode(head) {
+        let mut head = [0; HEAD_LEN];
+        let len = segment.window.len().min(HEAD_LEN);
+        head[..len].copy_from_slice(&segment.window[..len]);
+        if first_data(&head).is_none() {
+            return segment.without_head();
+        }
+        if let [found @ (5 | 7), 0, 0, 0, ..] = head {
+            let found = found.into();
+            return Ok(Err(BadHead::Foreign(
+                HeadFault::Version { found }.to_string(),
+            )));
+        }
+        Ok(match Owned::decode(&head) {
             Ok((owner, seed)) => {
                 segment.owner = Some(owner);
                 segment.seed = seed;
                 segment.start = HEAD_LEN;
                 segment.offset = HEAD_LEN as u64;
-                Ok(Ok(segment))
+                Ok(segment)
             }
-            Err(fault @ HeadFault::Version { .. }) => Ok(Err(BadHead::Foreign(fault.to_string()))),
-            Err(fault) => segment.without_head(fault),
-        }
+            Err(HeadFault::Torn) => return segment.with_torn_head(),
+            Err(fault) => Err(bad_head(fault)),
+        })
     }
 
-    /// What a file is whose header is none.
-    fn without_head(mut self, fault: HeadFault) -> io::Result<Result<Segment<R>, BadHead>> {
-        let head = &self.window[..HEAD_LEN.min(self.window.len())];
-        let older = matches!(head, [5 | 7, 0, 0, 0, ..]).then(|| head[0]);
-        if let Some(found) = older {
-            let fault = HeadFault::Version {
-                found: found.into(),
-            };
-            return Ok(Err(BadHead::Foreign(fault.to_string())));
-        }
-        let written = head.iter().rposition(|&byte| byte != 0);
-        let bad = Bad {
-            at: 0,
-            fault: fault.to_string(),
+    /// What a file is whose header was not written to its end, or has lost its last bytes: records
+    /// that are there all the same tell that it once was whole.
+    fn with_torn_head(mut self) -> io::Result<Result<Segment<R>, BadHead>> {
+        self.read_rest()?;
+        self.seed = u32_at(&self.window, SUM_AT);
+        let fault = match self.search() {
+            0 => HeadFault::Torn,
+            _ => HeadFault::Checksum,
         };
-        let is_blank = written.is_none();
-        let from = written.map_or(0, |at| at + 1);
-        self.start = from;
-        self.offset = from as u64;
-        let has_more = self.data_from(0)?.is_some();
+        Ok(Err(bad_head(fault)))
+    }
+
+    /// What a file is that begins with zeros.
+    fn without_head(mut self) -> io::Result<Result<Segment<R>, BadHead>> {
+        if self.data_from(0)?.is_some() {
+            // The first block was not written, and others were.
+            return Ok(Err(bad_head(HeadFault::Torn)));
+        }
         self.window.clear();
-        self.start = 0;
-        Ok(match (is_blank, has_more) {
-            (true, false) => Ok(self),
-            // The first block of the file was never written, or only a part of it.
-            (true, true) | (false, false) => Err(BadHead::Torn(bad)),
-            (false, true) => Err(BadHead::Damaged(bad)),
-        })
+        Ok(Ok(self))
     }
 
     /// Whose file it is; None if nothing was ever written to it.
@@ -176,6 +177,16 @@ impl<R: Read> Segment<R> {
             }
         }
         synced
+    }
+}
+
+fn bad_head(fault: HeadFault) -> BadHead {
+    let text = fault.to_string();
+    let bad = Bad { at: 0, fault: text };
+    match fault {
+        HeadFault::Version { .. } => BadHead::Foreign(bad.fault),
+        HeadFault::Torn => BadHead::Torn(bad),
+        HeadFault::Magic | HeadFault::Checksum | HeadFault::Field { .. } => BadHead::Damaged(bad),
     }
 }
 
