@@ -33,7 +33,11 @@ impl Error {
 fn wal_exit_code(error: &WalError) -> u8 {
     match error {
         WalError::Read { .. } | WalError::Lock { .. } | WalError::Topology { .. } => 10,
-        WalError::Print { .. } | WalError::Use { .. } | WalError::Numbers { .. } => 1,
+        WalError::Print { .. }
+        | WalError::Use { .. }
+        | WalError::Damaged { .. }
+        | WalError::Foreign { .. }
+        | WalError::Numbers { .. } => 1,
     }
 }
 

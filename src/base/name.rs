@@ -36,7 +36,7 @@ pub fn is_name_byte(byte: u8) -> bool {
 }
 
 /// A tube name of one's own. The default tube's costs no memory.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TubeNameBuf(Option<Box<[u8]>>);
 
 impl TubeNameBuf {

@@ -30,7 +30,7 @@ impl Engine {
             job: &self.jobs[job].record,
             body_len: self.jobs[job].body_len(),
         });
-        self.remove(job);
+        self.remove(job, host);
         host.emit(by.from, Event::Deleted { id });
     }
 

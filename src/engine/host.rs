@@ -3,6 +3,7 @@
 use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId};
 use crate::base::name::TubeName;
+use crate::base::time::{Nanos, Secs};
 use crate::engine::event::Event;
 use crate::engine::job::{JobKey, JobRecord};
 use crate::engine::stats::JournalStats;
@@ -44,6 +45,15 @@ pub trait Journal {
     /// [`NoRoom`] if there is none. Nothing has changed then.
     fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom>;
 
+    /// Makes sure of the room for the record of a tube's pause, and for that of its end.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there is none. Nothing has changed then.
+    fn reserve_pause(&mut self, tube: TubeName<'_>) -> Result<(), NoRoom> {
+        let _ = tube;
+        Ok(())
+    }
+
     /// Writes down what has happened. Room has been reserved.
     fn append(&mut self, record: Record<'_>);
 
@@ -70,7 +80,7 @@ pub trait Journal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// One thing that happened to a job.
+/// One thing that happened to a job or a tube. A journal need not keep what happens to tubes.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<'a> {
     /// It came into being, or is written anew as it is.
@@ -99,6 +109,21 @@ pub enum Record<'a> {
         job: &'a JobRecord,
         /// Bytes that it carried.
         body_len: u32,
+    },
+    /// A tube was paused, perhaps while another pause of it ran, which this one replaces.
+    Pause {
+        /// The tube.
+        tube: TubeName<'a>,
+        /// For how long.
+        length: Secs,
+        /// Until when.
+        until: Nanos,
+    },
+    /// The pause of a tube is over: by itself, because somebody has ended it, or because the tube
+    /// has vanished.
+    Resume {
+        /// The tube.
+        tube: TubeName<'a>,
     },
 }
 
@@ -149,6 +174,10 @@ impl<O, J: Journal> Journal for Joined<'_, O, J> {
 
     fn reserve_update(&mut self, id: JobId) -> Result<(), NoRoom> {
         self.journal.reserve_update(id)
+    }
+
+    fn reserve_pause(&mut self, tube: TubeName<'_>) -> Result<(), NoRoom> {
+        self.journal.reserve_pause(tube)
     }
 
     fn append(&mut self, record: Record<'_>) {

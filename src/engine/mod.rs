@@ -120,7 +120,7 @@ impl Engine {
         let by = By { client, from };
         match op {
             Op::Use { tube } => self.use_tube(by, tube, host),
-            Op::Unuse => self.unuse(client),
+            Op::Unuse => self.unuse(client, host),
             Op::Watch { tube } => self.watch(by, tube, host),
             Op::Ignore { tube } => self.ignore(by, tube, host),
             Op::Put(put) => self.put(now, by, put, host),
@@ -165,7 +165,7 @@ impl Engine {
         while let Some((tube, end)) = self.tubes.next_pause_end()
             && end <= now
         {
-            self.tubes.end_pause(tube);
+            self.end_pause(tube, host);
             self.serve(now, tube, host);
         }
         while let Some(entry) = self.held.first()
@@ -297,8 +297,8 @@ impl Engine {
             self.make_ready(job);
             self.serve(now, self.jobs[job].tube, host);
         }
-        self.unwatch_all(client);
-        self.unuse(client);
+        self.unwatch_all(client, host);
+        self.unuse(client, host);
         self.clients.remove(client);
     }
 }

@@ -5,6 +5,7 @@ use crate::base::ids::{Pri, Seq};
 use crate::base::time::Nanos;
 use crate::engine::Engine;
 use crate::engine::client::Reserve;
+use crate::engine::host::Host;
 use crate::engine::job::{DueKey, JobState, ReadyKey};
 
 /// Nanoseconds between two burials at least. A journal keeps their order by their moments, and
@@ -75,12 +76,12 @@ impl Engine {
     }
 
     /// Takes the job out of the queue for good; its tube may vanish with it.
-    pub(super) fn remove(&mut self, job: u32) {
+    pub(super) fn remove(&mut self, job: u32, host: &mut impl Host) {
         self.leave(job);
         let job = self.jobs.remove(job);
         self.body_bytes -= job.body.len();
         self.tubes[job.tube].job_count -= 1;
-        self.tubes.drop_if_unreferred(job.tube);
+        self.drop_if_unreferred(job.tube, host);
     }
 
     /// Brings a job that is in no place yet to that of its state.

@@ -3,7 +3,7 @@
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
 use crate::engine::event::Event;
-use crate::engine::host::Host;
+use crate::engine::host::{Host, Record};
 use crate::engine::tube::Pause;
 use crate::engine::{By, Engine};
 
@@ -21,19 +21,40 @@ impl Engine {
         let Some(tube) = self.tubes.find(name) else {
             return host.emit(by.from, Event::NotFound);
         };
+        if length.0 > 0 && host.reserve_pause(name).is_err() {
+            return host.emit(by.from, Event::OutOfMemory);
+        }
+
+        // Nothing below can fail.
         self.tubes[tube].pauses += 1;
         if length.0 == 0 {
-            self.tubes.end_pause(tube);
+            self.end_pause(tube, host);
         } else {
-            self.tubes.start_pause(
-                tube,
-                Pause {
-                    length,
-                    until: now.after(length),
-                },
-            );
+            let until = now.after(length);
+            self.tubes.start_pause(tube, Pause { length, until });
+            host.append(Record::Pause {
+                tube: name,
+                length,
+                until,
+            });
         }
         host.emit(by.from, Event::Paused);
         self.serve(now, tube, host);
+    }
+
+    /// Ends the tube's pause, if one runs.
+    pub(super) fn end_pause(&mut self, tube: u32, host: &mut impl Host) {
+        if self.tubes.end_pause(tube) {
+            let tube = self.tubes[tube].name.as_name();
+            host.append(Record::Resume { tube });
+        }
+    }
+
+    /// Lets the tube vanish if nothing refers to it any more, and its pause with it.
+    pub(super) fn drop_if_unreferred(&mut self, tube: u32, host: &mut impl Host) {
+        if let Some(paused) = self.tubes.drop_if_unreferred(tube) {
+            let tube = paused.as_name();
+            host.append(Record::Resume { tube });
+        }
     }
 }

@@ -6,8 +6,10 @@ use crate::base::ids::JobId;
 use crate::base::list::Links;
 use crate::base::name::TubeName;
 use crate::base::slot::SLOT_BITS;
+use crate::base::time::{Nanos, Secs};
 use crate::engine::host::Record;
 use crate::engine::job::{Job, JobKey, JobRecord, JobState};
+use crate::engine::tube::Pause;
 use crate::engine::{Engine, IdScheme};
 
 /// There is a job with this id already.
@@ -52,6 +54,23 @@ impl Engine {
         self.enter(slot, state);
         self.skip_ids(job.id);
         Ok(JobKey(slot))
+    }
+
+    /// Brings back a pause, after the jobs and before the first session is attached; nothing is
+    /// counted. A tube is there at a start because it has jobs or always is: one that was there for
+    /// sessions alone has vanished with them, and its pause too. Says whether the pause runs now.
+    pub fn restore_pause(
+        &mut self,
+        now: Nanos,
+        tube: TubeName<'_>,
+        length: Secs,
+        until: Nanos,
+    ) -> bool {
+        let tube = self.tubes.find(tube).filter(|_| now < until);
+        if let Some(tube) = tube {
+            self.tubes.start_pause(tube, Pause { length, until });
+        }
+        tube.is_some()
     }
 
     /// Makes sure that no new job gets an id up to this one, unless it is from

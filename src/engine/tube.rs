@@ -189,12 +189,13 @@ impl Tubes {
         tube
     }
 
-    /// Lets the tube vanish if nothing refers to it any more.
-    pub(super) fn drop_if_unreferred(&mut self, tube: u32) {
+    /// Lets the tube vanish if nothing refers to it any more. Returns its name if a pause of it
+    /// has ended by that.
+    pub(super) fn drop_if_unreferred(&mut self, tube: u32) -> Option<TubeNameBuf> {
         if self.slots[tube].is_referred_to() || self.kept == Some(tube) {
-            return;
+            return None;
         }
-        self.end_pause(tube);
+        let was_paused = self.end_pause(tube);
         let slots = &self.slots;
         let hash = slots[tube].name_hash;
         let at = self
@@ -202,7 +203,8 @@ impl Tubes {
             .position(hash, |&other| other == tube)
             .expect("every tube is listed");
         self.order.swap_remove(at, |&tube| slots[tube].name_hash);
-        self.slots.remove(tube);
+        let gone = self.slots.remove(tube);
+        was_paused.then_some(gone.name)
     }
 
     /// The names of all tubes: in the order of their making, but a tube that vanished was replaced
@@ -245,13 +247,16 @@ impl Tubes {
         });
     }
 
-    pub(super) fn end_pause(&mut self, tube: u32) {
+    /// Says whether there was a pause.
+    pub(super) fn end_pause(&mut self, tube: u32) -> bool {
         let slots = &mut self.slots;
-        if slots[tube].pause.take().is_some() {
+        let was_paused = slots[tube].pause.take().is_some();
+        if was_paused {
             let position = slots[tube].paused_position;
             self.paused
                 .remove(position, |slot, at| slots[slot].paused_position = at);
         }
+        was_paused
     }
 
     /// The tube and the moment of the pause that ends first.

@@ -12,15 +12,15 @@ impl Engine {
         let tube = self.tubes.find_or_make(name);
         // The new reference comes before the old one goes, lest using a tube anew ends it.
         self.tubes[tube].using += 1;
-        self.unuse(by.client);
+        self.unuse(by.client, host);
         self.clients[by.client].using = Some(tube);
         host.emit(by.from, Event::Using);
     }
 
-    pub(super) fn unuse(&mut self, client: u32) {
+    pub(super) fn unuse(&mut self, client: u32, host: &mut impl Host) {
         if let Some(tube) = self.clients[client].using.take() {
             self.tubes[tube].using -= 1;
-            self.tubes.drop_if_unreferred(tube);
+            self.drop_if_unreferred(tube, host);
         }
     }
 
@@ -41,7 +41,7 @@ impl Engine {
             let client = &mut self.clients[by.client];
             if let Some(index) = client.watch_index(tube) {
                 client.watches.swap_remove(index, watch_hash);
-                self.unwatch(tube);
+                self.unwatch(tube, host);
             }
         }
         host.emit(by.from, Event::Ignored);
@@ -50,15 +50,15 @@ impl Engine {
     /// Quirk: the first entry goes and the last takes its place, again and again, which shows in
     /// the order of `list-tubes` when several tubes vanish at once (transcript
     /// `list-order-after-close`).
-    pub(super) fn unwatch_all(&mut self, client: u32) {
+    pub(super) fn unwatch_all(&mut self, client: u32, host: &mut impl Host) {
         while !self.clients[client].watches.is_empty() {
             let watch = self.clients[client].watches.swap_remove(0, watch_hash);
-            self.unwatch(watch.tube);
+            self.unwatch(watch.tube, host);
         }
     }
 
-    fn unwatch(&mut self, tube: u32) {
+    fn unwatch(&mut self, tube: u32, host: &mut impl Host) {
         self.tubes[tube].watching -= 1;
-        self.tubes.drop_if_unreferred(tube);
+        self.drop_if_unreferred(tube, host);
     }
 }

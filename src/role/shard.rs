@@ -9,6 +9,7 @@ use crate::engine::host::{Joined, Outbox, Ticket};
 use crate::engine::op::Op;
 use crate::session::shards::Shards;
 use crate::wal::error::WalError;
+use crate::wal::format::Format;
 use crate::wal::journal::Wal;
 use crate::wal::record::WallNanos;
 use crate::wal::recover::Recovery;
@@ -21,18 +22,23 @@ pub struct Shard<J> {
     journal: J,
 }
 
-impl<S: Storage> Shard<Wal<S>> {
+impl<S: Storage, F: Format> Shard<Wal<S, F>> {
     /// The shard whose jobs a binlog tells of. The engine must have none.
     ///
     /// # Errors
     /// [`WalError`] if the binlog cannot be gone on with.
     pub fn recover(
         mut engine: Engine,
-        mut recovery: Recovery<S>,
-    ) -> Result<Shard<Wal<S>>, WalError> {
+        mut recovery: Recovery<S, F>,
+    ) -> Result<Shard<Wal<S, F>>, WalError> {
         engine.skip_ids(recovery.highest());
         while recovery.jobs_left() > 0 {
             recovery.restore_next(|job| engine.restore(job.job, job.tube, job.body).ok());
+        }
+        let now = recovery.now();
+        while recovery.pauses_left() > 0 {
+            recovery
+                .restore_pause(|one| engine.restore_pause(now, one.tube, one.length, one.until));
         }
         let journal = recovery.finish()?;
         Ok(Shard { engine, journal })

@@ -12,10 +12,10 @@ use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::name::TubeName;
 use crate::engine::job::{JobKey, JobRecord};
-use crate::wal::convert::id_mark;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, SHORT_LEN};
-use crate::wal::journal::{LOG, Wal, full_len};
+use crate::wal::files::File;
+use crate::wal::format::{Entry, Format};
+use crate::wal::journal::{LOG, Wal};
 use crate::wal::segment::{DAMAGED_SUFFIX, file_name};
 use crate::wal::storage::Storage;
 
@@ -32,7 +32,7 @@ const WORTH_SHARE: u64 = 4;
 /// it was appended in the turn, twice that, so that moving keeps up.
 const MOVE_BYTES_MAX: u64 = 256 * 1024;
 
-impl<S: Storage> Wal<S> {
+impl<S: Storage, F: Format> Wal<S, F> {
     /// The oldest file that is needed, and is not the one that is written.
     fn oldest_needed(&self) -> Option<usize> {
         let sealed = self.files.len().saturating_sub(1);
@@ -48,7 +48,7 @@ impl<S: Storage> Wal<S> {
     pub(super) fn left_to_move(&self) -> u64 {
         let oldest = self.oldest_needed().map(|at| &self.files[at]);
         oldest
-            .filter(|file| file.moved > 0)
+            .filter(|file| file.moved > 0 || file.has_moved_pauses)
             .map_or(0, |file| file.live)
     }
 
@@ -85,7 +85,7 @@ impl<S: Storage> Wal<S> {
         let dead = all_dead - self.files.back().map_or(0, File::dead);
         if urgent {
             // One short record can be the mark of the highest id, which would only be written anew.
-            return all_dead >= 2 * SHORT_LEN;
+            return all_dead >= 2 * F::SHORT_LEN;
         }
         let is_worth_it = dead > 0 && dead >= self.live / WORTH_SHARE;
         let is_needed = self.is_starved && (!self.has_spare || !self.has_slack());
@@ -99,18 +99,61 @@ impl<S: Storage> Wal<S> {
     }
 
     pub(super) fn next_to_move(&mut self, urgent: bool) -> Option<JobId> {
-        let most = MOVE_BYTES_MAX.max(2 * self.positions.appended_in_turn());
-        let is_enough = !urgent && self.positions.moved_in_turn >= most;
-        if self.failure.is_some() || is_enough || !self.is_cleaning_due(urgent) {
-            return None;
+        loop {
+            let is_enough = !urgent && self.positions.moved_in_turn >= self.move_bytes_max();
+            if self.failure.is_some() || is_enough || !self.is_cleaning_due(urgent) {
+                return None;
+            }
+            let at = self.oldest_needed()?;
+            if !self.files[at].pauses.is_empty() {
+                self.move_pause(at);
+                continue;
+            }
+            let file = &mut self.files[at];
+            let id = file.jobs.get(file.moved).copied();
+            debug_assert!(id.is_some(), "what is needed of a file is jobs and pauses");
+            file.moved += 1;
+            self.is_blocked |= id.is_none();
+            return id;
         }
-        let at = self.oldest_needed()?;
-        let file = &mut self.files[at];
-        let id = file.jobs.get(file.moved).copied();
-        debug_assert!(id.is_some(), "what is needed of a file is jobs");
-        file.moved += 1;
-        self.is_blocked |= id.is_none();
-        id
+    }
+
+    fn move_bytes_max(&self) -> u64 {
+        MOVE_BYTES_MAX.max(2 * self.positions.appended_in_turn())
+    }
+
+    /// Writes one of the pauses anew that the file at this index tells of, if it is at home there.
+    fn move_pause(&mut self, at: usize) {
+        let number = self.files[at].number;
+        let Some(pause_number) = self.files[at].pauses.pop() else {
+            return;
+        };
+        let pause = self.pauses.get(pause_number);
+        let Some(pause) = pause.filter(|pause| u64::from(pause.home.number) == number) else {
+            return;
+        };
+        let (tube, length, until) = (pause.tube.clone(), pause.length, pause.until);
+        let len = u64::from(pause.home.len);
+        let more = self.files[at].live.saturating_sub(len);
+        if !self.make_room_for_copy(len, more) {
+            self.files[at].pauses.push(pause_number);
+            return self.block();
+        }
+        let len = self.write_pause(pause_number, tube.as_name(), length, until);
+        self.files[at].has_moved_pauses = true;
+        self.on_moved(at, len);
+    }
+
+    /// Nothing can be moved before a sync has freed something.
+    fn block(&mut self) {
+        self.is_blocked = true;
+        self.positions.wants_sync |= self.copies_end() > self.positions.synced;
+    }
+
+    fn on_moved(&mut self, at: usize, len: u64) {
+        self.positions.moved_in_turn += len;
+        self.counts.records_migrated += 1;
+        self.on_copied(at);
     }
 
     /// Writes a job anew if it is at home in the file that is to go. Returns the bytes it took.
@@ -127,18 +170,15 @@ impl<S: Storage> Wal<S> {
         if u64::from(self.home(key).number) != self.files[at].number {
             return 0;
         }
-        let len = full_len(tube, body);
+        let len = F::full_len(tube, body.len());
         let more = self.files[at].live.saturating_sub(len);
         if !self.make_room_for_copy(len, more) {
             self.files[at].moved -= 1;
-            self.is_blocked = true;
-            self.positions.wants_sync |= self.copies_end() > self.positions.synced;
+            self.block();
             return 0;
         }
         let len = self.write_full(key, job, tube, body);
-        self.positions.moved_in_turn += len;
-        self.counts.records_migrated += 1;
-        self.on_copied(at);
+        self.on_moved(at, len);
         len
     }
 
@@ -151,6 +191,7 @@ impl<S: Storage> Wal<S> {
         file.copies_end = Some(self.positions.appended);
         if file.live == 0 {
             file.jobs = Vec::new();
+            file.pauses = Vec::new();
             self.positions.wants_sync = true;
         }
     }
@@ -205,17 +246,17 @@ impl<S: Storage> Wal<S> {
     }
 
     fn mark_highest(&mut self) -> bool {
-        let has_room = self.make_room_for_copy(SHORT_LEN, 0);
+        let has_room = self.make_room_for_copy(F::SHORT_LEN, 0);
         if has_room {
-            let next = JobId(self.highest.0 + 1);
-            self.write_record(&id_mark(next), None);
+            let highest = self.highest;
+            self.write_entry(&Entry::Mark { highest });
             self.on_copied(0);
         }
         has_room
     }
 
     /// Gives a damaged file a name that no other file has.
-    fn put_aside(&mut self, name: &str) -> io::Result<()> {
+    pub(super) fn put_aside(&mut self, name: &str) -> io::Result<()> {
         let taken = self.storage.names()?;
         let mut aside = format!("{name}{DAMAGED_SUFFIX}");
         while taken.iter().any(|one| one.as_os_str() == aside.as_str()) {

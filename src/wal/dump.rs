@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::base::time::NANOS_PER_SEC;
-use crate::wal::convert::is_id_mark;
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::json::Quoted;
 use crate::wal::record::{JobImage, Record, Version};
 use crate::wal::segment::{BadHeader, Found, Segment, Tail, file_name};
+use crate::wal::v7::is_id_mark;
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

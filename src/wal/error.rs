@@ -40,6 +40,25 @@ pub enum WalError {
         /// What the system said.
         source: io::Error,
     },
+    /// Something that was on the disk is not there any more, or is not what it was. There is an
+    /// option to go on without it.
+    #[error("binlog: {name} is damaged at {at}: {fault}")]
+    Damaged {
+        /// The file, within the directory.
+        name: String,
+        /// Where, in bytes from the start of the file.
+        at: u64,
+        /// What is wrong.
+        fault: String,
+    },
+    /// A file is another program's, or another owner's.
+    #[error("binlog: {name} cannot be used here: {why}")]
+    Foreign {
+        /// The file, within the directory.
+        name: String,
+        /// What was found, and what was expected.
+        why: String,
+    },
     /// The highest number that a file may have is taken.
     #[error("binlog: file numbers are used up at {highest}")]
     Numbers {

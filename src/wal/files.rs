@@ -1,21 +1,14 @@
 //! The files of a binlog that is in use, as numbers: what each holds, and what is left in it.
 
 use crate::base::ids::JobId;
-use crate::wal::record::Version;
-use crate::wal::segment::HEADER_LEN;
-
-/// Bytes of a short record, of which deletions and updates are made.
-pub(super) const SHORT_LEN: u64 = 84;
-
-/// Bytes of a file's header.
-pub(super) const HEAD_LEN: u64 = HEADER_LEN as u64;
+use crate::wal::format::Format;
 
 /// The highest number of a file. The original has an `int` for it; one is left for it to go on
 /// with.
 pub(super) const NUMBER_MAX: u64 = i32::MAX as u64 - 1;
 
 /// One file. The last one is being written, the others are sealed.
-pub(super) struct File<F> {
+pub(super) struct File<H> {
     /// The number in its name.
     pub(super) number: u64,
     /// Bytes that it takes: those set aside, or those that are left when it has been cut.
@@ -25,12 +18,16 @@ pub(super) struct File<F> {
     pub(super) capacity: u64,
     /// Where the next record goes, or where the last one ends.
     pub(super) end: u64,
-    /// Bytes of the full records here of jobs that are there. When it is 0 nothing is needed.
+    /// Bytes of the full records here of jobs, and of pauses, that are there. When it is 0 nothing is needed.
     pub(super) live: u64,
     /// Jobs of these records, and of others that have died or moved since; in order.
     pub(super) jobs: Vec<JobId>,
     /// How many of them have been moved out.
     pub(super) moved: usize,
+    /// Numbers of the pauses of these records, in the same sense.
+    pub(super) pauses: Vec<u64>,
+    /// Whether some of these have been moved out.
+    pub(super) has_moved_pauses: bool,
     /// The position behind the last copy of a job that was moved out of here: it has to be synced
     /// before this file can go.
     pub(super) copies_end: Option<u64>,
@@ -40,13 +37,15 @@ pub(super) struct File<F> {
     pub(super) highest: JobId,
     /// Whether it could be read to its end. If not, it is never removed.
     pub(super) is_whole: bool,
+    /// Bytes of its header.
+    head_len: u64,
     /// What is needed to write it. None when all is written, and synced as far as it has to be.
-    pub(super) open: Option<Open<F>>,
+    pub(super) open: Option<Open<H>>,
 }
 
 /// A file that is written.
-pub(super) struct Open<F> {
-    pub(super) file: F,
+pub(super) struct Open<H> {
+    pub(super) file: H,
     /// Records that are not written yet.
     pub(super) pending: Vec<u8>,
     /// Where they go.
@@ -55,38 +54,54 @@ pub(super) struct Open<F> {
     pub(super) is_synced: bool,
     /// It has copies of jobs that were moved, which are synced whatever the user wants.
     pub(super) has_copies: bool,
+    /// What its records need of its header.
+    pub(super) seed: u32,
+    /// The position at which it was begun.
+    pub(super) begun: u64,
 }
 
-impl<F> File<F> {
+impl<H> Open<H> {
+    /// A file of which nothing is written but a header that is made.
+    pub(super) fn new(file: H, head: Vec<u8>, seed: u32, begun: u64) -> Open<H> {
+        Open {
+            file,
+            pending: head,
+            written: 0,
+            is_synced: false,
+            has_copies: false,
+            seed,
+            begun,
+        }
+    }
+}
+
+impl<H> File<H> {
     /// A file of `len` bytes of which nothing is known, and that is not written.
-    pub(super) fn sealed(number: u64, len: u64) -> File<F> {
+    pub(super) fn sealed<F: Format>(number: u64, len: u64) -> File<H> {
         File {
             number,
             len,
             capacity: len,
-            end: HEAD_LEN,
+            end: F::HEAD_LEN,
             live: 0,
             jobs: Vec::new(),
             moved: 0,
+            pauses: Vec::new(),
+            has_moved_pauses: false,
             copies_end: None,
             emptied_at: None,
             highest: JobId(0),
             is_whole: true,
+            head_len: F::HEAD_LEN,
             open: None,
         }
     }
 
-    /// A file that was made to be written, of which nothing is written, the header included.
-    pub(super) fn new(number: u64, capacity: u64, file: F) -> File<F> {
+    /// A file that was made to be written.
+    pub(super) fn current<F: Format>(number: u64, capacity: u64, open: Open<H>) -> File<H> {
         File {
-            open: Some(Open {
-                file,
-                pending: Version::V7.number().to_le_bytes().to_vec(),
-                written: 0,
-                is_synced: false,
-                has_copies: false,
-            }),
-            ..File::sealed(number, capacity)
+            open: Some(open),
+            ..File::sealed::<F>(number, capacity)
         }
     }
 
@@ -97,12 +112,12 @@ impl<F> File<F> {
 
     /// Bytes of records that nobody needs.
     pub(super) fn dead(&self) -> u64 {
-        (self.end - HEAD_LEN).saturating_sub(self.live)
+        (self.end - self.head_len).saturating_sub(self.live)
     }
 
     /// Bytes of records.
     pub(super) fn used(&self) -> u64 {
-        self.end - HEAD_LEN
+        self.end - self.head_len
     }
 }
 
@@ -117,6 +132,6 @@ pub(super) struct Home {
 
 /// Room for short records, in records: in a file of which `rest` bytes are left, and in `others`
 /// that are empty and have `capacity` bytes each.
-pub(super) fn units(rest: u64, others: u64, capacity: u64) -> u64 {
-    rest / SHORT_LEN + others * ((capacity - HEAD_LEN) / SHORT_LEN)
+pub(super) fn units<F: Format>(rest: u64, others: u64, capacity: u64) -> u64 {
+    rest / F::SHORT_LEN + others * ((capacity - F::HEAD_LEN) / F::SHORT_LEN)
 }

@@ -8,19 +8,22 @@ use std::os::fd::BorrowedFd;
 
 use crate::base::body::Body;
 use crate::base::ids::JobId;
-use crate::base::name::TubeName;
-use crate::base::time::{NANOS_PER_SEC, Nanos};
+use crate::base::name::{TubeName, TubeNameBuf};
+use crate::base::time::{NANOS_PER_SEC, Nanos, Secs};
 use crate::engine::host::{Journal, NoRoom, Record, Ticket};
 use crate::engine::job::{JobKey, JobRecord};
 use crate::engine::stats::JournalStats;
-use crate::wal::convert::{Clocks, highest_of};
+use crate::wal::convert::Clocks;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, Home, SHORT_LEN};
+use crate::wal::files::{File, Home};
+use crate::wal::format::{Entry, Format, PauseImage, Spot};
+use crate::wal::pauses::{Pause, Pauses};
 use crate::wal::positions::Positions;
-use crate::wal::record::{self, Content, JobImage, WallNanos};
+use crate::wal::record::WallNanos;
 use crate::wal::segment::file_name;
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::storage::{Storage, is_full};
+use crate::wal::v7::V7;
 
 /// How a binlog is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +46,8 @@ pub enum Sync {
 }
 
 /// See the module's description.
-pub struct Wal<S: Storage> {
+pub struct Wal<S: Storage, F: Format = V7> {
+    pub(super) format: F,
     pub(super) storage: S,
     pub(super) settings: Settings,
     pub(super) clocks: Clocks,
@@ -53,7 +57,8 @@ pub struct Wal<S: Storage> {
     /// By key of the job.
     homes: Vec<Home>,
     pub(super) jobs: u64,
-    /// Bytes of the full records of all jobs.
+    pub(super) pauses: Pauses,
+    /// Bytes of the full records of all jobs and pauses.
     pub(super) live: u64,
     /// Bytes of all records of all files.
     pub(super) used: u64,
@@ -94,10 +99,17 @@ pub(super) const TELL_NANOS: u64 = 10 * NANOS_PER_SEC;
 /// The target of log lines.
 pub(super) const LOG: &str = "binlog";
 
-impl<S: Storage> Wal<S> {
+impl<S: Storage, F: Format> Wal<S, F> {
     /// A journal that has no files yet.
-    pub(super) fn new(storage: S, settings: Settings, now: Nanos, wall: WallNanos) -> Wal<S> {
+    pub(super) fn new(
+        format: F,
+        storage: S,
+        settings: Settings,
+        now: Nanos,
+        wall: WallNanos,
+    ) -> Wal<S, F> {
         Wal {
+            format,
             storage,
             settings,
             clocks: Clocks::new(now, wall),
@@ -105,6 +117,7 @@ impl<S: Storage> Wal<S> {
             files: VecDeque::new(),
             homes: Vec::new(),
             jobs: 0,
+            pauses: Pauses::default(),
             live: 0,
             used: 0,
             len: 0,
@@ -117,7 +130,7 @@ impl<S: Storage> Wal<S> {
             retry_at: None,
             is_blocked: false,
             highest: JobId(0),
-            positions: Positions::new(settings.sync, now),
+            positions: Positions::new(settings.sync, F::IS_ORDERED, now),
             counts: JournalStats::default(),
             failure: None,
             is_stuck: false,
@@ -144,14 +157,19 @@ impl<S: Storage> Wal<S> {
 
     /// Writes a record, for which there is room, at the end of the current file. Returns its
     /// length in bytes.
-    pub(super) fn write_record(&mut self, job: &JobImage, content: Option<Content<'_>>) -> u64 {
+    pub(super) fn write_entry(&mut self, entry: &Entry<'_>) -> u64 {
         let file = self.files.back_mut().expect("a journal in use has a file");
         let open = file.open.as_mut().expect("the last file is open");
         let before = open.pending.len();
-        record::encode(&record::Record { job: *job, content }, &mut open.pending);
+        let spot = Spot {
+            seed: open.seed,
+            offset: file.end,
+            synced: self.positions.synced.saturating_sub(open.begun),
+        };
+        self.format.write(spot, entry, &mut open.pending);
         let len = (open.pending.len() - before) as u64;
         file.end += len;
-        file.highest = file.highest.max(highest_of(job));
+        file.highest = file.highest.max(F::highest_of(entry));
         // Only where nothing was left is a record put beyond what was set aside.
         let beyond = file.end.saturating_sub(file.capacity);
         file.capacity += beyond;
@@ -171,11 +189,68 @@ impl<S: Storage> Wal<S> {
         tube: TubeName<'_>,
         body: &Body,
     ) -> u64 {
-        let image = self.clocks.image(job, body_len(body));
-        let len = self.write_record(&image, Some(Content { tube, body }));
+        let image = self.clocks.image::<F>(job, body_len(body));
+        let len = self.write_entry(&Entry::Full {
+            job: image,
+            tube,
+            body,
+        });
         self.leave_home(key);
         self.settle_in(key, job.id, self.files.len() - 1, len);
         len
+    }
+
+    /// Writes the record of a pause; from now on this is its home. Returns its length.
+    pub(super) fn write_pause(
+        &mut self,
+        number: u64,
+        tube: TubeName<'_>,
+        length: Secs,
+        until: Nanos,
+    ) -> u64 {
+        let pause = PauseImage {
+            number,
+            length,
+            until: self.clocks.wall(until),
+        };
+        let len = self.write_entry(&Entry::Pause { tube, pause });
+        let at = self.files.len() - 1;
+        let home = Home {
+            number: self.files[at].number as u32,
+            len: len as u32,
+        };
+        let tube = TubeNameBuf::from(tube);
+        let pause = Pause {
+            tube,
+            length,
+            until,
+            home,
+        };
+        self.settle_pause(number, pause, at);
+        len
+    }
+
+    /// The record of the pause with this number is in the file at this index.
+    pub(super) fn settle_pause(&mut self, number: u64, pause: Pause, at: usize) {
+        let file = &mut self.files[at];
+        file.live += u64::from(pause.home.len);
+        file.pauses.push(number);
+        self.live += u64::from(pause.home.len);
+        if let Some(before) = self.pauses.insert(number, pause) {
+            self.leave(before.home);
+        }
+    }
+
+    /// The tube's pause is over. Before its time somebody has to be told.
+    fn end_pause(&mut self, tube: TubeName<'_>) {
+        let Some((number, pause)) = self.pauses.remove(tube) else {
+            return;
+        };
+        self.leave(pause.home);
+        if self.now < pause.until {
+            self.make_room_for_deletion();
+            self.write_entry(&Entry::Resume { number });
+        }
     }
 
     /// The job's full record is in the file at this index.
@@ -197,16 +272,21 @@ impl<S: Storage> Wal<S> {
 
     /// The job's full record is not needed any more, if it had one.
     fn leave_home(&mut self, key: JobKey) {
-        let Some(home) = self.homes.get_mut(key.0 as usize).map(std::mem::take) else {
-            return;
-        };
-        if home.len > 0
-            && let Some(at) = self.index_of(home.number.into())
-        {
-            self.files[at].live -= u64::from(home.len);
-            self.live -= u64::from(home.len);
+        let home = self.homes.get_mut(key.0 as usize).map(std::mem::take);
+        if self.leave(home.unwrap_or_default()) {
             self.jobs -= 1;
         }
+    }
+
+    /// The record there is not needed any more. Says whether there was one.
+    fn leave(&mut self, home: Home) -> bool {
+        let at = self.index_of(home.number.into());
+        let Some(at) = at.filter(|_| home.len > 0) else {
+            return false;
+        };
+        self.files[at].live -= u64::from(home.len);
+        self.live -= u64::from(home.len);
+        true
     }
 
     pub(super) fn home(&self, key: JobKey) -> Home {
@@ -227,7 +307,7 @@ impl<S: Storage> Wal<S> {
 }
 
 /// Writing and syncing.
-impl<S: Storage> Wal<S> {
+impl<S: Storage, F: Format> Wal<S, F> {
     /// Writes what was appended, unless it does not count before it is synced and no sync is about
     /// to begin: then the next turn's records can go out in the same write.
     fn write_if_due(&mut self) {
@@ -285,12 +365,12 @@ impl<S: Storage> Wal<S> {
         if !is_current {
             let cut = file.len.saturating_sub(file.end);
             let saves_a_block = file.len.div_ceil(BLOCK_LEN) > file.end.div_ceil(BLOCK_LEN);
-            if cut > 0 && (cut < SHORT_LEN || saves_a_block) {
+            if cut > 0 && (cut < F::SHORT_LEN || saves_a_block) {
                 self.storage.cut(&open.file, file.end)?;
                 self.len -= cut;
                 file.len = file.end;
             }
-            let must_sync = open.has_copies || self.settings.sync != Sync::Never;
+            let must_sync = F::IS_ORDERED || open.has_copies || self.settings.sync != Sync::Never;
             if !must_sync || (open.is_synced && !self.positions.is_syncing()) {
                 file.open = None;
             }
@@ -381,13 +461,20 @@ const PENDING_KEPT: usize = 256 * 1024;
 /// Bytes in which a disk gives space.
 const BLOCK_LEN: u64 = 4096;
 
-impl<S: Storage> Journal for Wal<S> {
+impl<S: Storage, F: Format> Journal for Wal<S, F> {
     fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
-        self.make_room_for_put(full_len(tube, body))
+        self.make_room_for_put(F::full_len(tube, body.len()))
     }
 
     fn reserve_update(&mut self, _: JobId) -> Result<(), NoRoom> {
         self.make_room_for_update()
+    }
+
+    fn reserve_pause(&mut self, tube: TubeName<'_>) -> Result<(), NoRoom> {
+        match F::pause_len(tube) {
+            Some(len) => self.make_room_for_put(len),
+            None => Ok(()),
+        }
     }
 
     fn append(&mut self, record: Record<'_>) {
@@ -403,15 +490,26 @@ impl<S: Storage> Journal for Wal<S> {
                 self.write_full(key, job, tube, body);
             }
             Record::Update { job, body_len } => {
-                let image = self.clocks.image(job, body_len);
-                self.write_record(&image, None);
+                let job = self.clocks.image::<F>(job, body_len);
+                self.write_entry(&Entry::Change { job });
             }
             Record::Delete { key, job, body_len } => {
                 self.make_room_for_deletion();
-                let image = self.clocks.deletion(job, body_len);
-                self.write_record(&image, None);
+                let job = self.clocks.deletion::<F>(job, body_len);
+                self.write_entry(&Entry::End { job });
                 self.leave_home(key);
             }
+            Record::Pause {
+                tube,
+                length,
+                until,
+            } => {
+                if F::pause_len(tube).is_some() {
+                    let number = self.pauses.number_of(tube);
+                    self.write_pause(number, tube, length, until);
+                }
+            }
+            Record::Resume { tube } => self.end_pause(tube),
         }
     }
 
@@ -437,7 +535,7 @@ impl<S: Storage> Journal for Wal<S> {
     }
 }
 
-impl<S: Storage> ShardJournal for Wal<S> {
+impl<S: Storage, F: Format> ShardJournal for Wal<S, F> {
     fn begin_turn(&mut self, now: Nanos, wall: WallNanos) {
         self.now = now;
         self.positions.begin_turn(now);
@@ -500,7 +598,10 @@ impl<S: Storage> ShardJournal for Wal<S> {
                 tube,
                 body,
             } => self.copy(key, job, tube, body),
-            Record::Update { .. } | Record::Delete { .. } => 0,
+            Record::Update { .. }
+            | Record::Delete { .. }
+            | Record::Pause { .. }
+            | Record::Resume { .. } => 0,
         }
     }
 
@@ -544,15 +645,7 @@ impl<S: Storage> ShardJournal for Wal<S> {
     }
 }
 
-/// Length of a job's full record in bytes.
-pub(super) fn full_len(tube: TubeName<'_>, body: &Body) -> u64 {
-    SHORT_LEN + (tube.as_bytes().len() + body.len() + CR_LF_LEN) as u64
-}
-
 /// Length of a body in bytes. No body is longer than the protocol can say.
 fn body_len(body: &Body) -> u32 {
     u32::try_from(body.len()).unwrap_or(u32::MAX)
 }
-
-/// What stands behind a body in a full record.
-const CR_LF_LEN: usize = 2;

@@ -8,6 +8,8 @@ use crate::wal::journal::Sync;
 /// See the module's description.
 pub(super) struct Positions {
     policy: Sync,
+    /// What is written is synced in order, sooner or later, whatever the policy.
+    is_ordered: bool,
     /// Bytes that were ever appended.
     pub(super) appended: u64,
     /// The position up to which all is written.
@@ -39,9 +41,10 @@ pub(super) struct Positions {
 const GATHER_NANOS: u64 = 300_000;
 
 impl Positions {
-    pub(super) fn new(policy: Sync, now: Nanos) -> Positions {
+    pub(super) fn new(policy: Sync, is_ordered: bool, now: Nanos) -> Positions {
         Positions {
             policy,
+            is_ordered,
             appended: 0,
             written: 0,
             synced: 0,
@@ -129,6 +132,7 @@ impl Positions {
     pub(super) fn safe(&self) -> u64 {
         match self.policy {
             Sync::Always | Sync::Every(_) => self.synced,
+            Sync::Never if self.is_ordered => self.synced,
             Sync::Never => self.written,
         }
     }
@@ -184,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_sync_that_answers_wait_for_gathers_while_every_turn_brings_more() {
-        let mut positions = Positions::new(Sync::Always, Nanos(0));
+        let mut positions = Positions::new(Sync::Always, false, Nanos(0));
         assert!(turn(&mut positions, 0, 10 * 84), "nothing is known yet");
         assert!(!positions.begin_sync(Nanos(0)));
         positions.end_sync();
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_last_writes_are_synced_by_the_time_alone() {
-        let mut positions = Positions::new(Sync::Every(50), Nanos(0));
+        let mut positions = Positions::new(Sync::Every(50), false, Nanos(0));
         assert!(turn(&mut positions, 60, 84));
         positions.begin_sync(Nanos(60));
         positions.end_sync();
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn nobody_is_told_of_a_job_that_does_not_count() {
-        let mut positions = Positions::new(Sync::Always, Nanos(0));
+        let mut positions = Positions::new(Sync::Always, false, Nanos(0));
         positions.on_put(JobId(7));
         turn(&mut positions, 0, 84);
         assert_eq!(positions.needed_for(JobId(6)), 0);

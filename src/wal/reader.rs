@@ -10,11 +10,11 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::base::ids::JobId;
 use crate::base::name::TubeNameBuf;
-use crate::wal::convert::{highest_of, is_id_mark};
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::record::{Content, JobImage, Record, SavedState, Version};
 use crate::wal::segment::{BadHeader, Found, HEADER_LEN, Segment, Tail};
+use crate::wal::v7::{highest_of, is_id_mark};
 
 /// What a directory holds.
 #[derive(Debug)]

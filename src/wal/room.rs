@@ -9,7 +9,8 @@
 use crate::base::time::Nanos;
 use crate::engine::host::NoRoom;
 use crate::wal::error::WalError;
-use crate::wal::files::{File, HEAD_LEN, NUMBER_MAX, SHORT_LEN, units};
+use crate::wal::files::{File, NUMBER_MAX, Open, units};
+use crate::wal::format::{Format, Head};
 use crate::wal::journal::{LOG, RETRY_NANOS, Sync, TELL_NANOS, Wal};
 use crate::wal::segment::{AHEAD_PREFIX, SPARE, file_name};
 use crate::wal::storage::Storage;
@@ -23,10 +24,15 @@ struct Left {
     empty: u64,
 }
 
-impl<S: Storage> Wal<S> {
+impl<S: Storage, F: Format> Wal<S, F> {
     /// Bytes of a file, unless a record is longer.
     pub(super) fn capacity(&self) -> u64 {
-        self.settings.file_len.max(HEAD_LEN + SHORT_LEN)
+        self.settings.file_len.max(F::HEAD_LEN + F::SHORT_LEN)
+    }
+
+    /// Records that there has to be room for: the end of every job and of every pause.
+    pub(super) fn ends(&self) -> u64 {
+        self.jobs + self.pauses.len()
     }
 
     fn rest(&self) -> u64 {
@@ -35,11 +41,11 @@ impl<S: Storage> Wal<S> {
 
     /// Short records that puts leave to updates.
     fn slack(&self) -> u64 {
-        self.capacity() / SHORT_LEN / SLACK_SHARE
+        self.capacity() / F::SHORT_LEN / SLACK_SHARE
     }
 
     fn units(&self, left: &Left) -> u64 {
-        units(left.rest, left.empty, self.capacity())
+        units::<F>(left.rest, left.empty, self.capacity())
     }
 
     /// Short records that there is room for, without the spare.
@@ -53,7 +59,7 @@ impl<S: Storage> Wal<S> {
     /// Where a record of `len` bytes would go if there were `empty` files; None if there is no
     /// place.
     fn place(&self, len: u64, empty: u64) -> Option<Left> {
-        let (rest, most) = (self.rest(), self.capacity() - HEAD_LEN);
+        let (rest, most) = (self.rest(), self.capacity() - F::HEAD_LEN);
         if len <= rest {
             let rest = rest - len;
             return Some(Left { rest, empty });
@@ -69,7 +75,7 @@ impl<S: Storage> Wal<S> {
 
     /// Whether puts leave updates what they should.
     pub(super) fn has_slack(&self) -> bool {
-        self.units_now() >= self.jobs + self.slack()
+        self.units_now() >= self.ends() + self.slack()
     }
 
     /// Makes room for `count` updates if there is some to be had. Returns whether there is.
@@ -86,7 +92,7 @@ impl<S: Storage> Wal<S> {
     fn has_room_for_updates(&self, count: u64) -> bool {
         // When old files are cleaned the end of one may be lost, because the next record is too
         // long for it.
-        self.units_now() > self.jobs + self.owed() + count + self.slack() / 2
+        self.units_now() > self.ends() + self.owed() + count + self.slack() / 2
     }
 
     pub(super) fn make_room_for_put(&mut self, len: u64) -> Result<(), NoRoom> {
@@ -96,7 +102,7 @@ impl<S: Storage> Wal<S> {
         if !self.has_spare {
             self.make_spare()?;
         }
-        let needed = self.jobs + 1 + self.slack();
+        let needed = self.ends() + 1 + self.slack();
         loop {
             let left = self.place(len, self.ahead.len() as u64);
             if left.is_some_and(|left| self.units(&left) >= needed) {
@@ -111,13 +117,13 @@ impl<S: Storage> Wal<S> {
             return Err(NoRoom);
         }
         loop {
-            let left = self.place(SHORT_LEN, self.ahead.len() as u64);
+            let left = self.place(F::SHORT_LEN, self.ahead.len() as u64);
             let units = left.map(|left| self.units(&left));
-            let needed = self.jobs + self.owed();
+            let needed = self.ends() + self.owed();
             let is_enough = units.is_some_and(|units| units >= needed);
             let is_plenty = units.is_some_and(|units| units >= needed + self.slack());
             if is_plenty || is_enough && self.is_starved {
-                return self.go_to_room(SHORT_LEN);
+                return self.go_to_room(F::SHORT_LEN);
             }
             if self.is_starved && self.retry_at.is_some() {
                 return Err(NoRoom);
@@ -131,7 +137,7 @@ impl<S: Storage> Wal<S> {
     /// What was promised when the job was put. If it is not there in spite of that, because
     /// somebody else has taken the disk, the record goes beyond what was set aside, and waits.
     pub(super) fn make_room_for_deletion(&mut self) {
-        if self.rest() < SHORT_LEN && self.failure.is_none() {
+        if self.rest() < F::SHORT_LEN && self.failure.is_none() {
             // What fails is told.
             let _ = self.advance(self.capacity());
         }
@@ -148,7 +154,7 @@ impl<S: Storage> Wal<S> {
         loop {
             let left = self.place(len, self.ahead.len() as u64);
             let is_enough = left.is_some_and(|left| {
-                self.units(&left) >= self.jobs && (!self.is_starved || self.has_room(&left, more))
+                self.units(&left) >= self.ends() && (!self.is_starved || self.has_room(&left, more))
             });
             if is_enough {
                 return self.go_to_room(len).is_ok();
@@ -166,14 +172,14 @@ impl<S: Storage> Wal<S> {
         // When little is left to be moved, a short file may do.
         may_try
             && self
-                .advance(HEAD_LEN + self.jobs * SHORT_LEN + len + more)
+                .advance(F::HEAD_LEN + self.ends() * F::SHORT_LEN + len + more)
                 .is_ok()
     }
 
     /// Whether there would be room for `more` bytes besides what is promised.
     fn has_room(&self, left: &Left, more: u64) -> bool {
-        let empty = left.empty * (self.capacity() - HEAD_LEN);
-        left.rest + empty >= self.jobs * SHORT_LEN + more
+        let empty = left.empty * (self.capacity() - F::HEAD_LEN);
+        left.rest + empty >= self.ends() * F::SHORT_LEN + more
     }
 
     /// Short records that take as much room as the copies for which the spare has been taken.
@@ -183,7 +189,7 @@ impl<S: Storage> Wal<S> {
         } else {
             self.left_to_move()
         };
-        bytes.div_ceil(SHORT_LEN)
+        bytes.div_ceil(F::SHORT_LEN)
     }
 
     /// Makes the file the current one where the record goes.
@@ -191,7 +197,7 @@ impl<S: Storage> Wal<S> {
         if len <= self.rest() {
             return Ok(());
         }
-        self.advance(self.capacity().max(HEAD_LEN + len))
+        self.advance(self.capacity().max(F::HEAD_LEN + len))
     }
 
     /// Goes on to the next file, which has to have `capacity` bytes.
@@ -235,13 +241,31 @@ impl<S: Storage> Wal<S> {
             full.jobs.shrink_to_fit();
         }
         // The file before is open until it is synced, and that should not be long.
-        self.positions.wants_sync |= self.settings.sync != Sync::Never;
-        self.add_current(File::new(number, capacity, file));
+        self.positions.wants_sync |= self.settings.sync != Sync::Never || F::IS_ORDERED;
+        self.add_current(number, capacity, file);
         Ok(())
     }
 
     /// Takes a new file for the one that is written.
-    pub(super) fn add_current(&mut self, file: File<S::File>) {
+    pub(super) fn add_current(&mut self, number: u64, capacity: u64, file: S::File) {
+        let head = Head {
+            number,
+            highest: self.highest,
+            begun_at: self.clocks.wall(self.now),
+            before_end: self.files.back().map_or(0, |before| before.end),
+            is_synced: !self.positions.has_more(),
+        };
+        let mut bytes = Vec::new();
+        let seed = self.format.write_head(&head, &mut bytes);
+        let begun = self.positions.appended;
+        if F::IS_ORDERED {
+            self.positions.appended += F::HEAD_LEN;
+        }
+        let open = Open::new(file, bytes, seed, begun);
+        let mut file = File::current::<F>(number, capacity, open);
+        if F::IS_ORDERED {
+            file.highest = self.highest;
+        }
         self.len += file.len;
         self.files.push_back(file);
         self.positions.is_names_dirty = true;
@@ -249,7 +273,7 @@ impl<S: Storage> Wal<S> {
 
     /// Makes room, as far as there is any, for the end of every job that was restored.
     pub(super) fn stock_up(&mut self) {
-        while self.units_now() < self.jobs && self.make_ahead().is_ok() {}
+        while self.units_now() < self.ends() && self.make_ahead().is_ok() {}
         if !self.has_spare {
             // What fails is told, and tried again: until then nothing is put.
             let _ = self.make_spare();
@@ -314,13 +338,13 @@ impl<S: Storage> Wal<S> {
             let _ = self.make_spare();
         }
         while self.is_too_large()
-            && self.units_now() >= self.jobs + self.slack() + units(0, 1, self.capacity())
+            && self.units_now() >= self.ends() + self.slack() + units::<F>(0, 1, self.capacity())
             && let Some(number) = self.ahead.pop_back()
         {
             self.remove_empty(&format!("{AHEAD_PREFIX}{number}"));
         }
-        let left = units(0, self.ahead.len() as u64, self.capacity());
-        if self.has_dead_weight() && !self.ahead.is_empty() && left >= self.jobs {
+        let left = units::<F>(0, self.ahead.len() as u64, self.capacity());
+        if self.has_dead_weight() && !self.ahead.is_empty() && left >= self.ends() {
             // What fails is told.
             let _ = self.advance(self.capacity());
         }

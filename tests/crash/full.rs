@@ -7,7 +7,7 @@ use beanshard::engine::op::Op;
 use beanshard::session::shards::Shards;
 use beanshard::wal::shard_journal::ShardJournal;
 
-use crate::life::{Life, RESERVE};
+use crate::life::{Form, Life, RESERVE};
 use crate::notes::Said;
 use crate::random::Random;
 
@@ -18,7 +18,7 @@ const ROUNDS: u64 = 300;
 const RETRY_NANOS: u64 = NANOS_PER_SEC / 2;
 
 /// The end of a turn, and of a sync now and then.
-fn end_turn(life: &mut Life, random: &mut Random) -> Result<(), String> {
+fn end_turn<F: Form>(life: &mut Life<F>, random: &mut Random) -> Result<(), String> {
     life.flush()?;
     if random.percent(50) {
         life.end_sync()?;
@@ -30,7 +30,11 @@ fn end_turn(life: &mut Life, random: &mut Random) -> Result<(), String> {
 }
 
 /// Puts until nothing more is taken. Returns how many were.
-pub(crate) fn fill(life: &mut Life, len: u64, random: &mut Random) -> Result<u64, String> {
+pub(crate) fn fill<F: Form>(
+    life: &mut Life<F>,
+    len: u64,
+    random: &mut Random,
+) -> Result<u64, String> {
     for count in 0..10_000 {
         match life.put_len(random.below(2 * len) as usize)? {
             Said::Inserted(_) => {}
@@ -45,7 +49,7 @@ pub(crate) fn fill(life: &mut Life, len: u64, random: &mut Random) -> Result<u64
 }
 
 /// Asks what has to be done.
-fn must(life: &mut Life, op: Op<'_>) -> Result<(), String> {
+fn must<F: Form>(life: &mut Life<F>, op: Op<'_>) -> Result<(), String> {
     let text = format!("{op:?}");
     match life.ask_first(op)? {
         Said::Done => Ok(()),
@@ -54,7 +58,7 @@ fn must(life: &mut Life, op: Op<'_>) -> Result<(), String> {
 }
 
 /// Everything but puts goes on, for as long as one likes.
-pub(crate) fn move_about(life: &mut Life, random: &mut Random) -> Result<(), String> {
+pub(crate) fn move_about<F: Form>(life: &mut Life<F>, random: &mut Random) -> Result<(), String> {
     for round in 0..ROUNDS {
         let Said::Reserved(id) = life.ask_first(RESERVE)? else {
             life.ask_first(Op::Kick { count: 10 })?;
@@ -91,7 +95,11 @@ pub(crate) fn move_about(life: &mut Life, random: &mut Random) -> Result<(), Str
 }
 
 /// Deletes jobs until `left` are there.
-pub(crate) fn delete_most(life: &mut Life, left: usize, random: &mut Random) -> Result<(), String> {
+pub(crate) fn delete_most<F: Form>(
+    life: &mut Life<F>,
+    left: usize,
+    random: &mut Random,
+) -> Result<(), String> {
     // What the first session holds is its to delete too.
     let ids: Vec<JobId> = life.book.live().map(|(id, _)| id).collect();
     let count = ids.len().saturating_sub(left);
@@ -105,7 +113,7 @@ pub(crate) fn delete_most(life: &mut Life, left: usize, random: &mut Random) -> 
 }
 
 /// Puts are taken again, and there is a spare.
-pub(crate) fn check_recovered(life: &mut Life, len: u64) -> Result<(), String> {
+pub(crate) fn check_recovered<F: Form>(life: &mut Life<F>, len: u64) -> Result<(), String> {
     life.pass(RETRY_NANOS)?;
     life.settle()?;
     if !life.disk.has("spare") {
@@ -118,7 +126,7 @@ pub(crate) fn check_recovered(life: &mut Life, len: u64) -> Result<(), String> {
 }
 
 /// Some of everything, so that there is something to lose. No answer is expected.
-pub(crate) fn ask_some(life: &mut Life, random: &mut Random) -> Result<(), String> {
+pub(crate) fn ask_some<F: Form>(life: &mut Life<F>, random: &mut Random) -> Result<(), String> {
     for _ in 0..10 {
         life.put_len(random.below(300) as usize)?;
         if let Said::Reserved(id) = life.ask_first(RESERVE)? {
@@ -138,7 +146,7 @@ pub(crate) fn ask_some(life: &mut Life, random: &mut Random) -> Result<(), Strin
 }
 
 /// Turns go by, and nothing more is confirmed.
-pub(crate) fn check_held(life: &mut Life, random: &mut Random) -> Result<(), String> {
+pub(crate) fn check_held<F: Form>(life: &mut Life<F>, random: &mut Random) -> Result<(), String> {
     let confirmed = life.shard.journal().confirmed();
     for _ in 0..5 {
         ask_some(life, random)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use beanshard::base::body::Body;
 use beanshard::base::hash::NameHasher;
-use beanshard::base::ids::{Caller, JobId, Pri, Seq, SessionId, ShardId};
+use beanshard::base::ids::{Caller, Fingerprint, JobId, Pri, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::{NANOS_PER_SEC, Nanos, Secs};
 use beanshard::engine::host::Journal;
@@ -13,12 +13,15 @@ use beanshard::engine::op::{Op, Put, Style};
 use beanshard::engine::{Engine, IdScheme, Settings};
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::Shards;
+use beanshard::wal::format::Format;
 use beanshard::wal::journal::{self, Sync, Wal};
 use beanshard::wal::record::WallNanos;
 use beanshard::wal::recover::Recovery;
 use beanshard::wal::shard_journal::ShardJournal;
+use beanshard::wal::v7::V7;
+use beanshard::wal::v8::V8;
 
-use crate::book::{Book, Floor, Found, Place, Shown};
+use crate::book::{Book, Floor, Found, Pause, Place, Shown, pause_id, shown_pause};
 use crate::notes::{Note, Notes, Said};
 use crate::plan::{Plan, What};
 use crate::random::Random;
@@ -27,13 +30,39 @@ use crate::storage::{Crash, MemoryStorage, Picture, Watch};
 /// Of different lengths, because a full record has its tube's name.
 pub(crate) const TUBES: [&str; 4] = ["default", "b", "a-tube-with-quite-a-long-name", "stay"];
 
-/// Bytes of a full record besides its tube's name and its body.
-const FULL_LEN: usize = 84 + 2;
-
 /// Turns after which a journal that nobody asks has to have settled.
 const SETTLE_ROUNDS: u64 = 2000;
 
 const SHARD: ShardId = ShardId(0);
+
+/// A format, and what goes with it.
+pub(crate) trait Form: Format {
+    /// How jobs get their ids.
+    const IDS: IdScheme;
+
+    /// The format of the directory that is tested.
+    fn here() -> Self;
+}
+
+impl Form for V7 {
+    const IDS: IdScheme = IdScheme::Plain;
+
+    fn here() -> V7 {
+        V7
+    }
+}
+
+impl Form for V8 {
+    const IDS: IdScheme = IdScheme::Slotted;
+
+    fn here() -> V8 {
+        V8 {
+            fingerprint: Fingerprint(0xfeed),
+            owner: ShardId(3),
+            skip_damage: false,
+        }
+    }
+}
 
 /// Both clocks.
 #[derive(Clone, Copy)]
@@ -68,8 +97,8 @@ impl Time {
 }
 
 /// See the module's description.
-pub(crate) struct Life {
-    pub(crate) shard: Shard<Wal<MemoryStorage>>,
+pub(crate) struct Life<F: Form> {
+    pub(crate) shard: Shard<Wal<MemoryStorage, F>>,
     pub(crate) disk: MemoryStorage,
     pub(crate) book: Book,
     pub(crate) time: Time,
@@ -97,6 +126,7 @@ pub(crate) struct Legacy {
     pub(crate) disk: MemoryStorage,
     pub(crate) book: Book,
     pub(crate) time: Time,
+    pauses: Vec<Pause>,
 }
 
 impl Legacy {
@@ -105,20 +135,23 @@ impl Legacy {
             disk: MemoryStorage::new(),
             book: Book::new(),
             time: Time::new(),
+            pauses: Vec::new(),
         }
     }
 }
 
 /// What a start would find here.
-pub(crate) fn find(
+pub(crate) fn find<F: Form>(
     disk: MemoryStorage,
     settings: journal::Settings,
     time: Time,
 ) -> Result<Found, String> {
-    let read = Recovery::read(disk, settings, time.now, time.wall, &mut |_| {});
+    let (now, wall) = (time.now, time.wall);
+    let read = Recovery::read_as(F::here(), disk, settings, now, wall, &mut |_| {});
     let mut recovery = read.map_err(|error| format!("cannot read: {error:?}"))?;
     let mut found = Found {
         jobs: Vec::new(),
+        pauses: Vec::new(),
         highest: recovery.highest(),
     };
     while recovery.jobs_left() > 0 {
@@ -138,6 +171,14 @@ pub(crate) fn find(
             None
         });
     }
+    while recovery.pauses_left() > 0 {
+        recovery.restore_pause(|one| {
+            let until = time.wall_of(one.until);
+            found.pauses.push((known(one.tube), one.length, until));
+            false
+        });
+    }
+    found.show_pauses(time.wall);
     Ok(found)
 }
 
@@ -150,7 +191,7 @@ fn name(at: usize) -> TubeName<'static> {
     TubeName::parse(TUBES[at].as_bytes()).expect("it is a name")
 }
 
-impl Life {
+impl<F: Form> Life<F> {
     /// Starts a shard on what is there.
     pub(crate) fn begin(
         from: Legacy,
@@ -158,14 +199,17 @@ impl Life {
         watch: Watch,
         cuts: u64,
         seed: u64,
-    ) -> Result<Life, String> {
+    ) -> Result<Life<F>, String> {
         let Legacy {
             disk,
             mut book,
             time,
+            pauses,
         } = from;
-        book.keeps_ids = plan.settings.sync != Sync::Never;
-        let read = Recovery::read(
+        book.is_strict = F::IS_ORDERED;
+        book.keeps_ids = F::IS_ORDERED || plan.settings.sync != Sync::Never;
+        let read = Recovery::read_as(
+            F::here(),
             disk.clone(),
             plan.settings,
             time.now,
@@ -174,7 +218,7 @@ impl Life {
         );
         disk.watch(watch);
         let engine = Engine::new(Settings {
-            ids: IdScheme::Plain,
+            ids: F::IDS,
             hasher: NameHasher::new([1, 2]),
             has_default: true,
         });
@@ -199,6 +243,7 @@ impl Life {
             ends: Vec::new(),
         };
         life.shard.attach(SHARD, onlooker());
+        life.resume_pauses(&pauses)?;
         life.check_pictures()?;
         life.look_at_all()?;
         (0..3).for_each(|_| life.enter());
@@ -264,6 +309,7 @@ impl Life {
             disk,
             book: self.book,
             time: self.time,
+            pauses: found.pauses.clone(),
         })
     }
 
@@ -289,7 +335,7 @@ impl Life {
     }
 
     fn found(&self, picture: &Picture, crash: Crash, seed: u64) -> Result<Found, String> {
-        find(picture.after(crash, seed), self.plan.settings, self.time)
+        find::<F>(picture.after(crash, seed), self.plan.settings, self.time)
     }
 
     /// Whatever a crash could leave at the moments of the pictures. Answers have not left since.
@@ -333,8 +379,11 @@ impl Life {
 }
 
 /// Steps.
-impl Life {
+impl<F: Form> Life<F> {
     fn step(&mut self) -> Result<(), String> {
+        if F::IS_ORDERED && self.random.percent(5) {
+            self.pause()?;
+        }
         let what = self.plan.what(&mut self.random);
         self.take(what)?;
         if self.random.percent(self.plan.flush_chance) && !self.is_over() {
@@ -392,6 +441,57 @@ impl Life {
         }
     }
 
+    /// Pauses a tube, or ends its pause.
+    fn pause(&mut self) -> Result<(), String> {
+        let at = self.random.index(TUBES.len() - 1);
+        let pause = Secs(self.random.pick(&[0, 1, 2, 5, 1000]));
+        let until = self.time.wall_of(self.time.now.after(pause));
+        let before = self.position();
+        let tube = name(at);
+        let notes = self.raw(self.sessions[0], Op::PauseTube { tube, pause });
+        let answer = notes.iter().find(|note| note.to == self.sessions[0]);
+        match answer.map(|note| note.said) {
+            Some(Said::Other) => {
+                let shown = (pause.0 > 0).then(|| shown_pause(TUBES[at], pause, until));
+                let after = self.position();
+                let ticket = answer.map_or(0, |note| note.ticket);
+                self.book
+                    .note_pause(pause_id(TUBES[at]), shown, before, after, ticket);
+            }
+            Some(Said::OutOfMemory) if self.is_full => {}
+            said => return Err(format!("pause: {said:?}")),
+        }
+        // The end of a pause may have given jobs to those that waited.
+        self.on_done(self.position(), &Notes(notes), None)
+    }
+
+    /// After a start the pauses run that were found, where there is a tube.
+    fn resume_pauses(&mut self, found: &[Pause]) -> Result<(), String> {
+        for at in 0..TUBES.len() {
+            let tube = TUBES[at];
+            let pause = found.iter().find(|(name, ..)| *name == tube);
+            let pause = pause.map(|&(_, length, until)| shown_pause(tube, length, until));
+            let has_jobs = self.book.live().any(|(_, shown)| shown.tube == tube);
+            let is_there = at == 0 || has_jobs;
+            let runs = pause.as_ref().filter(|pause| {
+                let is_over = pause.created_at <= self.time.wall;
+                is_there && !is_over
+            });
+            let notes = self.raw(onlooker(), Op::StatsTube { tube: name(at) });
+            let shown = notes.iter().find_map(|note| match note.said {
+                Said::Pause(length) => Some(length),
+                _ => None,
+            });
+            let expected = runs.map_or(Secs(0), |pause| pause.delay);
+            if shown.unwrap_or_default() != expected {
+                return Err(format!("{tube}: pause {expected:?}, shown {shown:?}"));
+            }
+            let is_running = runs.is_some();
+            self.book.begin_pause(pause_id(tube), pause, is_running);
+        }
+        Ok(())
+    }
+
     /// A job that is there, or the next one.
     fn some_job(&mut self) -> JobId {
         let is_ours = |shown: &Shown| Some(&shown.tube) != TUBES.last();
@@ -419,7 +519,7 @@ impl Life {
         len: usize,
     ) -> Result<Said, String> {
         let bytes = [b'a' + (self.seq % 26) as u8].repeat(len);
-        self.longest = self.longest.max(FULL_LEN + TUBES[2].len() + len);
+        self.longest = self.longest.max(F::full_len(name(2), len) as usize);
         let put = Put {
             id: None,
             created_at: self.time.now,
@@ -509,6 +609,7 @@ impl Life {
         let before = self.position();
         let mut notes = Notes::default();
         self.shard.tick(self.time.now, &mut notes);
+        self.book.end_pauses(self.time.wall);
         self.on_done(before, &notes, None)
     }
 
@@ -622,7 +723,7 @@ impl Life {
             Said::OutOfMemory if !changed.is_empty() => {
                 return Err("refused, and something has changed".to_owned());
             }
-            Said::OutOfMemory | Said::Stats(..) | Said::Other => {}
+            Said::OutOfMemory | Said::Pause(_) | Said::Stats(..) | Said::Other => {}
         }
         Ok(())
     }

@@ -150,6 +150,8 @@ impl Journal for Scribe {
                 let line = format!("  record: delete {:?} {body_len}", job.id);
                 (Entry::Delete { id: job.id }, line)
             }
+            // Not every journal keeps these.
+            Record::Pause { .. } | Record::Resume { .. } => return,
         };
         self.history.push(entry);
         self.lines.push(line);

@@ -9,9 +9,9 @@ use crate::base::ids::Pri;
 use crate::base::name::TubeName;
 use crate::engine::job::JobCounts;
 use crate::wal::check::check;
-use crate::wal::convert::id_mark;
 use crate::wal::dump::{Form, dump};
 use crate::wal::record::{Fault, SpanNanos, WallNanos, encode};
+use crate::wal::v7::id_mark;
 
 fn image(id: u64, state: SavedState, body: &[u8]) -> JobImage {
     JobImage {
