@@ -232,6 +232,12 @@ impl DataDir {
         Ok(dir)
     }
 
+    /// The folder of the owner with this index.
+    #[must_use]
+    pub fn owner(&self, index: u16) -> PathBuf {
+        owner_dir(&self.path, index)
+    }
+
     /// Locks the directory for this process, until it ends.
     ///
     /// # Errors

@@ -111,15 +111,6 @@ fn of_a_flag_given_twice_the_later_counts() {
     assert_eq!(peer.stat("binlog-max-size"), "4096");
 }
 
-// Nothing is promised that is not kept.
-#[test]
-fn what_is_not_there_yet_is_refused() {
-    let message = "-b does not go with --sharded yet, which keeps jobs in memory only";
-    let ended = run(&ours(&["--sharded", "-b", "/"]));
-    assert_eq!(ended.status, Some(5), "{ended:?}");
-    assert_eq!(ended.stderr, format!("{PROGRAM}: {message}\n"));
-}
-
 // L5.4
 #[cfg(target_os = "linux")]
 #[test]
