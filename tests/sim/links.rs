@@ -342,6 +342,7 @@ impl World {
             .filter(|client| client.frontend == f)
         {
             if table.is_lost(client.id) {
+                client.forget_at(now, shard, map);
                 continue;
             }
             let may = client.may_need(shard, map);
