@@ -138,4 +138,12 @@ mod of_an_owner {
             60,
         );
     }
+
+    #[test]
+    fn a_changed_byte_is_told_and_never_taken_for_something_else() {
+        scenes::changed_byte(
+            "of_an_owner::a_changed_byte_is_told_and_never_taken_for_something_else",
+            100,
+        );
+    }
 }

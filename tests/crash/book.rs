@@ -375,6 +375,18 @@ impl Book {
         }
     }
 
+    /// Whether each of these jobs was once like this. Of pauses no more than the last life is known.
+    pub(crate) fn check_each(&self, found: &Found) -> Result<(), String> {
+        let jobs = found.jobs.iter().filter(|(id, _)| *id < JobId::UNCOUNTED);
+        for (id, shown) in jobs {
+            let job = self.jobs.get(id);
+            if job.is_none_or(|job| job.matching(0, Some(shown)).next().is_none()) {
+                return Err(format!("{id:?} was never {}", brief(Some(shown))));
+            }
+        }
+        Ok(())
+    }
+
     fn fault(&self, id: JobId, shown: Option<&Shown>, floor: Floor) -> String {
         use std::fmt::Write;
         let job = &self.jobs[&id];

@@ -148,7 +148,12 @@ pub(crate) fn find<F: Form>(
 ) -> Result<Found, String> {
     let (now, wall) = (time.now, time.wall);
     let read = Recovery::read_as(F::here(), disk, settings, now, wall, &mut |_| {});
-    let mut recovery = read.map_err(|error| format!("cannot read: {error:?}"))?;
+    let recovery = read.map_err(|error| format!("cannot read: {error:?}"))?;
+    Ok(look(recovery, time))
+}
+
+/// What was read at this moment.
+pub(crate) fn look<F: Format>(mut recovery: Recovery<MemoryStorage, F>, time: Time) -> Found {
     let mut found = Found {
         jobs: Vec::new(),
         pauses: Vec::new(),
@@ -179,7 +184,7 @@ pub(crate) fn find<F: Form>(
         });
     }
     found.show_pauses(time.wall);
-    Ok(found)
+    found
 }
 
 fn known(tube: TubeName<'_>) -> &'static str {

@@ -287,7 +287,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         let (at, fault) = (gap.bad.at, gap.bad.fault);
         log::warn!(
             target: LOG,
-            "{name}: torn at {at}: {fault}; nothing from there on was synced, it is given up"
+            "{name}: torn at {at}: {fault}; nothing says that it had been synced, so the log ends there"
         );
         self.give_up(later)?;
         Ok(Some(Torn { name, at }))
@@ -311,8 +311,10 @@ impl<S: Storage, F: Format> Wal<S, F> {
             let mut segment = match self.open_to_read(number)?.0 {
                 Ok(segment) => segment,
                 Err(BadHead::Torn(_)) => continue,
-                // Somebody has been here after what was written last.
-                Err(BadHead::Damaged(_)) => return Ok(true),
+                Err(BadHead::Damaged(bad)) => {
+                    self.on_damage(number, bad)?;
+                    return Ok(true);
+                }
                 Err(BadHead::Foreign(why)) => return Err(WalError::Foreign { name: name(), why }),
             };
             let failed = |source| used("read", name(), source);
