@@ -16,7 +16,7 @@ SERVER ?= $(abspath $(BIN)) --legacy
 ROUNDS ?= 3
 SECONDS ?= 1
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= binlog command recovery session wire
+FUZZ_TARGETS ?= binlog command recovery session wal8 wire
 
 .PHONY: help build run check test legacy-test ctests ctests-layout cases interop bench fuzz install clean
 

@@ -439,8 +439,8 @@ pub fn encode(spot: Spot, entry: &Entry<'_>, out: &mut Vec<u8>) {
     seal(spot.seed, spot.offset, record);
 }
 
-/// Gives a record the checksum that fits.
-pub(super) fn seal(seed: u32, offset: u64, record: &mut [u8]) {
+/// Gives a whole record the checksum that fits.
+pub fn seal(seed: u32, offset: u64, record: &mut [u8]) {
     let sum = sum_of(seed, offset, record);
     record[SUM_AT..SYNCED_AT].copy_from_slice(&sum.to_le_bytes());
 }

@@ -470,8 +470,10 @@ fn looked_at(file: &[u8], form: Form) -> (String, String, bool) {
     HERE.write_head(&head, &mut next);
     std::fs::write(dir.path().join("binlog.8"), &next).unwrap();
     let (mut records, mut notes, mut summary) = (Vec::new(), Vec::new(), Vec::new());
-    let is_sound = dump(dir.path(), form, &mut records, &mut notes).unwrap();
-    assert_eq!(check_directory(dir.path(), &mut summary).unwrap(), is_sound);
+    let is_whole = dump(dir.path(), form, &mut records, &mut notes).unwrap();
+    let is_sound = check_directory(dir.path(), &mut summary).unwrap();
+    // What contradicts itself is found by the check alone.
+    assert!(is_whole || !is_sound);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(records), text(summary), is_sound)
 }
