@@ -7,7 +7,7 @@ use beanshard::base::body::Body;
 use beanshard::base::hash::NameHasher;
 use beanshard::base::ids::{Caller, JobId, Pri, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
-use beanshard::base::time::{NANOS_PER_SEC, Nanos, Secs};
+use beanshard::base::time::{NANOS_PER_SEC, Secs};
 use beanshard::engine::host::Journal;
 use beanshard::engine::op::{Op, Put, Style};
 use beanshard::engine::{Engine, Settings};

@@ -10,9 +10,10 @@
 //! | 12 | 1 | kind |
 //!
 //! The checksum goes on from the header's: with the record's offset in the file, as 8 bytes, with
-//! the record's bytes 0 to 3, and with those from 8 on. The record goes on as its kind says. A job
-//! that is there, or is as this says from now on (1), and a change of it (2), which has neither name
-//! nor body:
+//! the record's bytes 0 to 3, and with those from 8 on. The record goes on as its kind says.
+//!
+//! A job that is there, or is as this says from now on (1), and a change of it (2), which has
+//! neither name nor body:
 //!
 //! | offset | bytes | field |
 //! | -----: | ----: | --- |
