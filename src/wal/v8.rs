@@ -15,7 +15,9 @@
 //! | 56 | 1 | 1 if all files before were synced, else 0 |
 //! | 57 | 2 | zero |
 //! | 59 | 4 | CRC-32C of the bytes before |
-//! | 63 | 1 | line feed: not zero, so that a header that was half written is told from a damaged one |
+//! | 63 | 1 | line feed |
+//!
+//! The last byte is not zero, so that a header that was half written is told from a damaged one.
 //!
 //! Records follow one another without a gap, and behind the last one are zeros or nothing. Their
 //! layout is in [`record`]. The checksum of a record covers that of its file's header and its own

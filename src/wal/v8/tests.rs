@@ -137,7 +137,7 @@ fn records_are_pinned() {
             \0\x05\0\0\0",
         b"\x18\0\0\0\x08\x18\xac\x14@\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0",
         b"\x18\0\0\0\x984\xf9\x82@\0\0\0\x04\0\0\0\x02\x01\0\0\0\0\0\0",
-        b"+\0\0\0\xc4\x8e\x92\xdf@\0\0\0\x05\0\x07\0\x03\0\0\0\0\0\0\0\n\0\0\033\0\0\0\0\0\0\
+        b"+\0\0\0\xc4\x8e\x92\xdf@\0\0\0\x05\0\x07\0\x03\0\0\0\0\0\0\0\n\0\0\0\x33\x33\0\0\0\0\0\0\
             default",
         b"\x18\0\0\0\x17\xcd%\xc1@\0\0\0\x06\0\0\0\x03\0\0\0\0\0\0\0",
     ];
@@ -192,7 +192,7 @@ fn entry_of<'a>((what, job, tube, body): &'a (u8, JobImage, String, Vec<u8>)) ->
     match what {
         0 => Entry::Full {
             job: JobImage {
-                id: JobId((job.id.0 >> SLOT_BITS) + 1 << SLOT_BITS | slot),
+                id: JobId(((job.id.0 >> SLOT_BITS) + 1) << SLOT_BITS | slot),
                 body_len: body.len() as u32,
                 ..*job
             },
@@ -470,8 +470,10 @@ fn looked_at(file: &[u8], form: Form) -> (String, String, bool) {
     HERE.write_head(&head, &mut next);
     std::fs::write(dir.path().join("binlog.8"), &next).unwrap();
     let (mut records, mut notes, mut summary) = (Vec::new(), Vec::new(), Vec::new());
-    let is_sound = dump(dir.path(), form, &mut records, &mut notes).unwrap();
-    assert_eq!(check_directory(dir.path(), &mut summary).unwrap(), is_sound);
+    let is_whole = dump(dir.path(), form, &mut records, &mut notes).unwrap();
+    let is_sound = check_directory(dir.path(), &mut summary).unwrap();
+    // What contradicts itself is found by the check alone.
+    assert!(is_whole || !is_sound);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(records), text(summary), is_sound)
 }
@@ -514,7 +516,8 @@ sound
     let (records, ..) = looked_at(&file(&entries()), Form::Json);
     assert_eq!(
         records.lines().nth(5).unwrap(),
-        r#"{"file":"binlog.7","offset":267,"version":8,"kind":"pause","number":3,"tube":"default","length_s":10,"until_ns":13107}"#
+        r#"{"file":"binlog.7","offset":267,"version":8,"kind":"pause","#.to_owned()
+            + r#""number":3,"tube":"default","length_s":10,"until_ns":13107}"#
     );
 }
 
