@@ -21,8 +21,8 @@ use crate::wire::control::Control;
 use crate::wire::kind::Sender;
 use crate::wire::setup::Setup;
 
-/// Is what the supervisor says, until that says to end, or is gone. An owner has its binlog in `dir`
-/// if there is one. To be called by the first thread, before there is another and before any
+/// Is what the supervisor says, until that says to end, or is gone. An owner has its binlog in
+/// `dir` if there is one. To be called by the first thread, before there is another and before any
 /// descriptor was opened.
 ///
 /// # Errors
