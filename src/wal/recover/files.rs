@@ -336,7 +336,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
             let gone = if is_blank {
                 self.storage.remove(&name)
             } else {
-                self.put_aside(&name)
+                self.put_aside(&name, "behind the end of the log")
             };
             gone.map_err(|source| used("put aside", name, source))?;
         }
