@@ -12,23 +12,31 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 BIN = $(TARGET)/release/beanshard
 LAYOUT = $(TARGET)/debug/ctests-layout
 # The command that cases, interop and bench start. It may be another server: SERVER=beanstalkd
-SERVER ?= $(abspath $(BIN)) --legacy
+SERVER ?= $(LEGACY)
+LEGACY = $(abspath $(BIN)) --legacy
+# Cases and interop are run with this as well, unless another server is asked for.
+SHARDED = $(abspath $(BIN)) --sharded --owners 2 --frontends 2
+is_ours = $(filter $(LEGACY),$(SERVER))
 ROUNDS ?= 3
 SECONDS ?= 1
+SEEDS ?= 20000
+STEPS ?= 4000
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= binlog command recovery session wire
 
-.PHONY: help build run check test legacy-test ctests ctests-layout cases interop bench fuzz install clean
+.PHONY: help build run check test sim mutants legacy-test ctests ctests-layout cases interop bench fuzz install clean
 
 help:
 	@echo 'make build        the release binary, $(BIN)'
 	@echo 'make run          build it and start it on 127.0.0.1:11300'
 	@echo 'make check        format, lints, documentation, all tests'
 	@echo 'make test         all tests'
+	@echo 'make sim          the simulation from many seeds  (SEEDS=$(SEEDS) STEPS=$(STEPS))'
+	@echo 'make mutants      whether the simulation sees faults that are made on purpose'
 	@echo 'make legacy-test  the transcripts of the protocol in --legacy'
 	@echo 'make ctests       the tests in C  (CTESTS_DIR= a folder with more of them)'
-	@echo 'make cases        scripts of public bug reports against a live server'
-	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server'
+	@echo 'make cases        scripts of public bug reports against a live server, in both modes'
+	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server, in both modes'
 	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS));'
 	@echo '                  then the benchmarks in C'
 	@echo 'make fuzz         the fuzz targets, each for a while  (FUZZ_SECONDS=$(FUZZ_SECONDS))'
@@ -51,10 +59,19 @@ check:
 	@command -v beanstalkd >/dev/null || \
 	    echo 'beanstalkd is not installed: the comparisons with it are skipped'
 	$(CARGO) test --locked
+	@$(MAKE) --no-print-directory mutants
+	@CTESTS_MODE=sharded $(MAKE) --no-print-directory ctests
 	@$(MAKE) --no-print-directory ctests-layout ctests
 
 test:
 	$(CARGO) test --locked
+
+# One that fails is told as a command that runs it again, with all that happens.
+sim:
+	SEEDS=$(SEEDS) STEPS=$(STEPS) $(CARGO) test --locked --test sim -- --nocapture
+
+mutants:
+	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 
 legacy-test:
 	$(CARGO) test --locked --test legacy
@@ -72,10 +89,12 @@ ctests-layout:
 
 cases: build
 	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/cases/run.py
+	@$(if $(is_ours),BEANSTALKD_BIN='$(SHARDED)' $(PYTHON) tests/cases/run.py)
 
 # Needs python3-venv, node and npm, and the network the first time.
 interop: build
 	BEANSTALKD_BIN='$(SERVER)' $(PYTHON) tests/interop/run.py
+	@$(if $(is_ours),BEANSTALKD_BIN='$(SHARDED)' $(PYTHON) tests/interop/run.py)
 
 bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked

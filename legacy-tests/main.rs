@@ -1,10 +1,11 @@
 //! Runs each transcript in this folder as a test of its own: against `beanshard --legacy`, as
-//! `binlog::NAME` against the same with a binlog on which every answer waits, and as `oracle::NAME`
-//! against the C server where one is at hand.
+//! `binlog::NAME` against the same with a binlog on which every answer waits, as `sharded::NAME`
+//! and `sharded3::NAME` against `--sharded` with one owner and one frontend and with several of
+//! both, and as `oracle::NAME` against the C server where one is at hand.
 //!
 //! Environment:
 //! - `BEANSHARD_ORACLE`: path of the C server (else `beanstalkd` is looked for in `PATH`);
-//! - `TRANSCRIPT_SERVER`: command line, split at blanks, to test in place of ours.
+//! - `TRANSCRIPT_SERVER`: command line, split at blanks, to test in place of `--legacy`.
 //!
 //! Nearly all of a transcript's time is waiting, so far more of them run at once than there are
 //! cores; `--test-threads` overrides that.
@@ -21,6 +22,7 @@ mod transcript;
 use std::env;
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -56,24 +58,64 @@ fn main() -> ExitCode {
 fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> Vec<Trial> {
     let relative = file.strip_prefix(root).unwrap_or(file);
     let name = relative.with_extension("").display().to_string();
-    let script = match read(file, &Path::new("legacy-tests").join(relative)) {
-        Ok(script) => script,
-        Err(error) => return vec![Trial::test(name, move || Err(error.into()))],
+    let shown = Path::new("legacy-tests").join(relative);
+    let (exact, mapped) = match (
+        read(file, &shown, Ids::Exact),
+        read(file, &shown, Ids::Mapped),
+    ) {
+        (Ok(exact), Ok(mapped)) => (exact, mapped),
+        (Err(error), _) | (_, Err(error)) => {
+            return vec![Trial::test(name, move || Err(error.into()))];
+        }
     };
     let oracle = oracle.filter(|oracle| {
-        script.no_oracle.is_none() && !(oracle.is_1_12 && script.no_oracle_1_12.is_some())
+        exact.no_oracle.is_none() && !(oracle.is_1_12 && exact.no_oracle_1_12.is_some())
     });
-    let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &script, oracle));
-    let kept = script.no_binlog.is_none().then(|| {
+    let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &exact, oracle));
+    let kept = exact.no_binlog.is_none().then(|| {
         let mut target = ours.clone();
         target.words.extend(BINLOG.map(str::to_owned));
-        trial(format!("binlog::{name}"), &script, &target)
+        trial(format!("binlog::{name}"), &exact, &target)
     });
-    [trial(name, &script, ours)]
+    let sharded = shapes(relative, &mapped)
+        .into_iter()
+        .map(|(prefix, words)| trial(format!("{prefix}::{name}"), &mapped, &sharding(words)));
+    [trial(name.clone(), &exact, ours)]
         .into_iter()
         .chain(kept)
+        .chain(sharded)
         .chain(asked)
         .collect()
+}
+
+/// The sharded servers that a file is played to: the name of the test, and how many owners and
+/// frontends there are.
+fn shapes(file: &Path, script: &Script) -> Vec<(String, (u16, u16))> {
+    let is_routing = file.starts_with("routing");
+    let applies = |shape: &(u16, u16)| {
+        script.no_sharded.is_none()
+            && (script.no_sharded_3.is_none() || *shape == (1, 1))
+            && (is_routing || USUAL_SHAPES.contains(shape))
+    };
+    let named = |shape| match shape {
+        (1, 1) => "sharded".to_owned(),
+        (3, 2) => "sharded3".to_owned(),
+        (owners, frontends) => format!("sharded{owners}x{frontends}"),
+    };
+    let shapes = SHAPES.into_iter().filter(applies);
+    shapes.map(|shape| (named(shape), shape)).collect()
+}
+
+/// Ours with so many owners and frontends. Its ids carry the slots of their tubes.
+fn sharding((owners, frontends): (u16, u16)) -> Target {
+    let words = format!("--sharded --owners {owners} --frontends {frontends}");
+    let program = env!("CARGO_BIN_EXE_beanshard").to_owned();
+    Target {
+        words: iter::once(program)
+            .chain(words.split(' ').map(str::to_owned))
+            .collect(),
+        is_1_12: false,
+    }
 }
 
 fn trial(name: String, script: &Script, target: &Target) -> Trial {
@@ -82,7 +124,7 @@ fn trial(name: String, script: &Script, target: &Target) -> Trial {
 }
 
 /// Reads a transcript. Its first line must say what it proves.
-fn read(file: &Path, shown: &Path) -> Result<Script, String> {
+fn read(file: &Path, shown: &Path, ids: Ids) -> Result<Script, String> {
     let shown = shown.display().to_string();
     let source = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;
     if !source.starts_with("# ") {
@@ -90,7 +132,7 @@ fn read(file: &Path, shown: &Path) -> Result<Script, String> {
             "{shown}:1: the first line must say what the transcript proves"
         ));
     }
-    let script = parse(&shown, &source, Ids::Exact)?;
+    let script = parse(&shown, &source, ids)?;
     if script.steps.is_empty() {
         return Err(format!("{shown}: no steps"));
     }
@@ -132,5 +174,20 @@ fn oracle() -> Option<Target> {
 
 /// A binlog in the server's folder. Its files are so small that many are made and given up.
 const BINLOG: [&str; 5] = ["-b", "<dir>", "-f0", "-s", "4096"];
+
+/// Owners and frontends of the sharded servers that transcripts of `routing/` are played to. The
+/// names of their tubes are chosen so that they are at different owners, see `tests/routing.rs`.
+const SHAPES: [(u16, u16); 8] = [
+    (1, 1),
+    (1, 2),
+    (2, 1),
+    (2, 2),
+    (3, 1),
+    (3, 2),
+    (5, 1),
+    (5, 2),
+];
+/// Those that the others are played to.
+const USUAL_SHAPES: [(u16, u16); 2] = [(1, 1), (3, 2)];
 
 const THREADS: usize = 24;

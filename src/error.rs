@@ -32,7 +32,7 @@ impl Error {
 
 fn wal_exit_code(error: &WalError) -> u8 {
     match error {
-        WalError::Read { .. } | WalError::Lock { .. } => 10,
+        WalError::Read { .. } | WalError::Lock { .. } | WalError::Topology { .. } => 10,
         WalError::Print { .. }
         | WalError::Use { .. }
         | WalError::Damaged { .. }

@@ -65,6 +65,8 @@ struct Row {
     section: String,
     /// The first cell.
     subject: String,
+    /// The last cell but one: in the table of behaviours what the sharded mode does.
+    sharded: String,
     /// The cell under `test`.
     test: String,
 }
@@ -108,6 +110,7 @@ fn rows(path: &str, text: &str, found: &mut Vec<String>) -> Vec<Row> {
                 place,
                 section: section.to_string(),
                 subject: cells[0].to_string(),
+                sharded: cells[width - 2].to_string(),
                 test: cells[width - 1].to_string(),
             });
         }
@@ -139,6 +142,27 @@ fn check_test(row: &Row, exists: impl Fn(&str) -> bool, found: &mut Vec<String>)
             Some(_) => {}
         }
     }
+}
+
+/// Whether the test of this name runs in the sharded mode as well, or shows what comes before a
+/// mode is chosen.
+fn is_for_sharded(name: &str, excepted: &str) -> bool {
+    let targets = [
+        "routing::",
+        "supervisor::",
+        "cli::tests::",
+        "server::command_line::",
+        "make interop",
+    ];
+    let is_case = name.starts_with(|first: char| first.is_ascii_digit());
+    if name.ends_with(".txt") {
+        let text = read(&format!("legacy-tests/{name}"));
+        return !text.lines().any(|line| line.starts_with("sharded: no"));
+    }
+    if is_case {
+        return !excepted.lines().any(|line| line.starts_with(name));
+    }
+    targets.iter().any(|target| name.starts_with(target))
 }
 
 /// Whether there is a test of this name, see the head of `docs/compatibility.md`.
@@ -247,6 +271,23 @@ fn check_subjects<'a>(
             ));
         }
     }
+}
+
+// A4.7
+#[test]
+fn what_the_sharded_mode_does_the_same_is_shown_in_it() {
+    let mut found = Vec::new();
+    let excepted = read("tests/cases/exceptions.txt");
+    for row in rows(COMPATIBILITY, &read(COMPATIBILITY), &mut found) {
+        let claims = row.sharded.starts_with("same");
+        if claims && !quoted(&row.test).any(|name| is_for_sharded(name, &excepted)) {
+            found.push(format!("{}: no test of the row is sharded", row.place));
+        }
+        if row.sharded == "not yet" {
+            found.push(format!("{}: say what there is by now", row.place));
+        }
+    }
+    report(found);
 }
 
 fn report(found: Vec<String>) {

@@ -1,6 +1,11 @@
 //! Plays random cases against our server and the C server side by side: no client may be able to
 //! tell them apart. A case that shows a difference is cut down and printed as a transcript.
 //!
+//! The sharded mode takes part, with one frontend. Its ids are others, which are mapped; rows of
+//! its own behind the original's in `stats` are left out; and with several owners the order of
+//! tubes in lists is not compared. What is sent behind a `put` in the same write names no job that
+//! is not known yet. With several frontends nobody could tell when nothing more is going to happen.
+//!
 //! Environment:
 //! - `BEANSHARD_ORACLE`: path of the C server (else `beanstalkd` is looked for in `PATH`);
 //! - `TRANSCRIPT_SERVER`: command line, split at blanks, to test in place of ours;
@@ -17,6 +22,8 @@ mod duel;
 mod fixture;
 #[path = "oracle/grammar.rs"]
 mod grammar;
+#[path = "oracle/ids.rs"]
+mod ids;
 #[path = "oracle/plan.rs"]
 mod plan;
 #[path = "oracle/record.rs"]
@@ -28,6 +35,7 @@ mod side;
 mod transcript;
 
 use std::env;
+use std::iter;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -36,6 +44,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, TestCaseError, TestError, TestRunner};
 
+use answer::Alike;
 use duel::{Servers, Verdict};
 use plan::Plan;
 
@@ -57,16 +66,41 @@ fn servers() -> Option<Servers> {
     }
     let ours = env::var("TRANSCRIPT_SERVER")
         .map(|words| words.split_whitespace().map(str::to_owned).collect())
-        .unwrap_or_else(|_| vec![env!("CARGO_BIN_EXE_beanshard").into(), "--legacy".into()]);
+        .unwrap_or_else(|_| ours("--legacy"));
     Some(Servers {
         ours,
         theirs: vec![oracle],
+        alike: Alike::All,
     })
+}
+
+/// The two servers, ours with so many owners, if the C server is there.
+fn sharded_servers(owners: u16) -> Option<Servers> {
+    let alike = if owners == 1 {
+        Alike::AllButIds
+    } else {
+        Alike::AllButIdsAndOrder
+    };
+    Some(Servers {
+        ours: ours(&format!("--sharded --frontends 1 --owners {owners}")),
+        alike,
+        ..servers()?
+    })
+}
+
+fn ours(words: &str) -> Vec<String> {
+    let program = iter::once(env!("CARGO_BIN_EXE_beanshard"));
+    program.chain(words.split(' ')).map(str::to_owned).collect()
 }
 
 fn cases() -> u32 {
     let asked = env::var("ORACLE_CASES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
+}
+
+/// Servers of several processes take longer to start.
+fn sharded_cases() -> u32 {
+    (cases() / 3).max(1)
 }
 
 /// Plays `cases` plans of `strategy`. The error is the report of the smallest that differs.
@@ -123,10 +157,46 @@ fn no_client_can_tell_the_servers_apart() {
 #[test]
 fn nor_can_it_by_waiting() {
     let Some(servers) = servers() else { return };
+    play_timed(&servers);
+}
+
+// A4.7
+#[test]
+fn nor_can_it_where_the_queue_is_another_process() {
+    let Some(servers) = sharded_servers(1) else {
+        return;
+    };
+    if let Err(report) = play(&servers, sharded_cases(), grammar::plan()) {
+        panic!("{report}");
+    }
+}
+
+// A4.7
+#[test]
+fn nor_can_it_where_the_queue_is_several_processes() {
+    let Some(servers) = sharded_servers(3) else {
+        return;
+    };
+    if let Err(report) = play(&servers, sharded_cases(), grammar::plan()) {
+        panic!("{report}");
+    }
+}
+
+// A4.5
+#[test]
+fn nor_can_it_by_waiting_for_several_processes() {
+    let Some(servers) = sharded_servers(3) else {
+        return;
+    };
+    play_timed(&servers);
+}
+
+/// Plays cases with waits.
+fn play_timed(servers: &Servers) {
     let cases = (cases() / 100 / TIMED_THREADS).max(1);
     let reports: Vec<String> = thread::scope(|scope| {
         let players: Vec<_> = (0..TIMED_THREADS)
-            .map(|_| scope.spawn(|| play(&servers, cases, grammar::timed_plan())))
+            .map(|_| scope.spawn(|| play(servers, cases, grammar::timed_plan())))
             .collect();
         players
             .into_iter()

@@ -1,18 +1,29 @@
-//! Sessions and shards in a world of their own: one thread, a clock that is a number, links that
-//! carry bytes when a scheduler says so, everything from one seed. What sessions do over several
-//! shards is right if it is right in whatever order things happen.
+//! Frontends and owners in a world of their own: one thread, a clock that is a number, links that
+//! carry bytes when a scheduler says so, processes that crash and links that break, everything from
+//! one seed. What sessions do over several shards is right if it is right in whatever order things
+//! happen, and if clients are told the truth whatever fails.
 //!
 //! `SEED` runs one seed and tells what happens, `SEEDS` says how many are run, `STEPS` how long
 //! each is.
 
+#[path = "sim/account.rs"]
+mod account;
+#[path = "sim/channel.rs"]
+mod channel;
 #[path = "sim/client.rs"]
 mod client;
 #[path = "sim/command.rs"]
 mod command;
-#[path = "sim/link.rs"]
-mod link;
-#[path = "sim/owned.rs"]
-mod owned;
+#[path = "sim/crowd.rs"]
+mod crowd;
+#[path = "sim/fault.rs"]
+mod fault;
+#[path = "sim/links.rs"]
+mod links;
+#[path = "sim/names.rs"]
+mod names;
+#[path = "sim/process.rs"]
+mod process;
 #[path = "sim/quiet.rs"]
 mod quiet;
 #[path = "sim/random.rs"]
@@ -23,8 +34,8 @@ mod reply;
 mod truth;
 #[path = "sim/twin.rs"]
 mod twin;
-#[path = "sim/wire.rs"]
-mod wire;
+#[path = "sim/witness.rs"]
+mod witness;
 #[path = "sim/world.rs"]
 mod world;
 
@@ -36,7 +47,7 @@ use crate::truth::Seen;
 const SEEDS: u64 = 256;
 
 /// Steps of each.
-const STEPS: u64 = 4_000;
+const STEPS: u64 = 12_000;
 
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
@@ -68,27 +79,41 @@ fn each_seed(test: &str, run: impl Fn(u64, u64, bool) -> Seen) -> Seen {
 }
 
 /// What a run has to come across often, if it is to tell anything.
-const MATTERS: [&str; 9] = [
+const MATTERS: [&str; 22] = [
     "cancelled",
     "decline",
     "deleted",
+    "detach repeated",
     "expired",
+    "failed",
+    "failed gathering",
     "gone",
     "interleaved",
+    "introduced anew",
+    "late attach refused",
+    "link refused",
+    "lost with a put",
+    "lost with a reserve",
+    "lost with an offer",
+    "lost with jobs at two owners",
     "no job",
     "offered",
+    "out of credit",
     "reserve while offered",
+    "unknown session refused",
+    "wrong hello",
 ];
 
 // R3.5, R3.7, R3.11 to R3.13, R4.7, A3.4, A3.7, A4.2 to A4.6, S4.1 to S4.3
 #[test]
 fn sessions_keep_their_promises_over_any_shards() {
     let seen = each_seed("sessions_keep_their_promises_over_any_shards", quiet::run);
-    if number("SEED")
-        .or(number("SEEDS"))
-        .or(number("STEPS"))
-        .is_none()
-    {
+    let is_usual = ["SEED", "SEEDS", "STEPS"]
+        .iter()
+        .all(|name| number(name).is_none());
+    if !is_usual {
+        eprintln!("{seen:?}");
+    } else {
         for what in MATTERS {
             assert!(seen.contains_key(what), "no run has come to {what:?}");
         }
@@ -104,5 +129,7 @@ fn one_shard_answers_alike_near_and_far() {
 // Otherwise a failing seed could not be replayed.
 #[test]
 fn a_seed_says_all() {
-    assert_eq!(quiet::run(5, 900, false), quiet::run(5, 900, false));
+    for seed in 0..12 {
+        assert_eq!(quiet::run(seed, 900, false), quiet::run(seed, 900, false));
+    }
 }

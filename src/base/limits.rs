@@ -59,6 +59,13 @@ const _: () = assert!(
 /// Seconds within which all processes have to answer `stats` and `list-tubes`.
 pub const GATHER_SECS_MAX: u32 = 1;
 
+/// Microseconds for which a frontend keeps replies to a client whose next commands are being
+/// obeyed, so that they go out together.
+pub const REPLIES_KEPT_MICROS: u64 = 1_000;
+
+/// Bytes of replies that are kept so.
+pub const REPLIES_KEPT_BYTES_MAX: usize = 8 * 1024;
+
 /// Bytes that are read from one conn in one turn. Of a large body, which is read into memory of its
 /// own, it is what the kernel has and that memory has room for.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
@@ -153,7 +160,8 @@ pub const COUNTS_ASKED_MAX: usize = FRONTENDS_MAX as usize;
 /// Asks of one frontend that one owner has not answered yet.
 pub const CREDIT_ASKS: u32 = 4096;
 
-/// Bytes of the bodies of such asks. One may pass it, because a body may be larger than any window.
+/// Bytes that the bodies of such asks cost, of which none costs more than a part of it has: some 64
+/// large bodies can be under way at once, and one does not keep all others waiting.
 pub const CREDIT_BYTES: u32 = 4 << 20;
 
 /// Bytes of bodies on their way over one link above which an owner gives its frontend no more work.
@@ -205,6 +213,16 @@ pub const LINK_READ_LEN_MAX: usize = 64 * 1024;
 /// Bytes on their way out over one link above which its peer is given no more work and is not read.
 /// What a peer has asked for already may pass it.
 pub const LINK_BACKLOG_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes on their way out over one link above which no part of a large body is added. A large body
+/// alone never makes a peer slow: whoever is to be given no more work until most has been taken
+/// would not be read before the end of the body.
+pub const LINK_PARTS_BYTES_MAX: usize = 256 << 10;
+
+const _: () = assert!(
+    LINK_PARTS_BYTES_MAX + FRAME_LEN_MAX <= LINK_BACKLOG_BYTES_MAX / 2,
+    "a link that has nothing but parts to carry counts as drained"
+);
 
 /// Bytes of room that a link keeps in each direction when it has nothing to carry: a little more
 /// than Linux takes in one write, so that a busy link asks for no memory.

@@ -233,11 +233,16 @@ unsafe fn replace_by_program(server: &Server) -> io::Error {
 /// `server` has C strings in it, and the process has one thread.
 unsafe fn arguments(program: &OsStr, server: &Server) -> Vec<CString> {
     let is_sharded = env::var_os(MODE_VARIABLE).is_some_and(|mode| mode == "sharded");
-    let mode = if is_sharded { "--sharded" } else { "--legacy" };
+    let mode: &[&str] = if is_sharded {
+        &["--sharded", "--owners=2", "--frontends=2"]
+    } else {
+        &["--legacy"]
+    };
     let wal = &server.wal;
     // SAFETY: the caller says so.
     let (dir, body_len_max, verbosity) = unsafe { (word(wal.dir), job_data_size_limit, verbose) };
-    let mut words: Vec<OsString> = vec![program.to_owned(), mode.into()];
+    let mut words: Vec<OsString> = vec![program.to_owned()];
+    words.extend(mode.iter().map(OsString::from));
     words.push(format!("-z{body_len_max}").into());
     words.push(format!("-s{}", wal.filesize).into());
     words.extend((0..verbosity).map(|_| "-V".into()));

@@ -18,7 +18,7 @@ use crate::engine::event::Event;
 use crate::engine::host::Ticket;
 use crate::wire::assembler::{Assembler, Message};
 use crate::wire::control::{self, Control, Hello};
-use crate::wire::credit::{Credit, Owed};
+use crate::wire::credit::{Credit, Owed, cost_of};
 use crate::wire::frame::Frame;
 use crate::wire::header::{Expected, Header};
 use crate::wire::kind::{ControlKind, Kind, OpKind};
@@ -52,7 +52,7 @@ struct Known {
     /// The last of its requests.
     last: Seq,
     /// Bytes of credit that the request took of which not all has come.
-    cost: u32,
+    cost: u64,
 }
 
 /// What a frontend has asked.
@@ -260,14 +260,15 @@ impl FarEnd {
             return Err(Refusal::Session);
         };
         if !header.continues {
-            self.credit.spend(header.body_len.into())?;
+            let cost = cost_of(header.body_len);
+            self.credit.spend(cost)?;
             known.last = known.last.max(header.request);
-            known.cost = header.body_len;
+            known.cost = cost;
         }
         let Some(message) = message else {
             return Ok(Asked::Nothing);
         };
-        self.owed.add(known.cost.into());
+        self.owed.add(known.cost);
         Ok(Asked::Op {
             from,
             kind,
@@ -278,7 +279,7 @@ impl FarEnd {
     /// Tells the frontend. What it had to pay it gets back.
     fn refuse<'a>(&mut self, caller: Caller, header: &Header, refusal: Refusal) -> Asked<'a> {
         if !header.continues {
-            let cost = header.body_len.into();
+            let cost = cost_of(header.body_len);
             if self.credit.spend(cost).is_ok() {
                 self.owed.add(cost);
             }

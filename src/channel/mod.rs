@@ -47,11 +47,10 @@ impl Terms {
         }
     }
 
-    /// Bytes of bodies that an owner may have to put together at once: what the window lets under
-    /// way, and one body that passes it.
+    /// Bytes of bodies that an owner may have to put together at once: as many of the longest as
+    /// the window lets under way. They are jobs that it will have when the last byte has come.
     fn owner_budget(&self) -> u64 {
         let overhead = ASSEMBLY_OVERHEAD_BYTES + META_LEN_MAX as u64;
-        let bodies = self.window.bytes + u64::from(self.body_len_max);
-        bodies + u64::from(self.window.asks) * overhead
+        self.window.large_bodies() * (u64::from(self.body_len_max) + overhead)
     }
 }

@@ -19,7 +19,7 @@ use crate::engine::op::Op;
 use crate::session::shards::Reach;
 use crate::wire::assembler::{Assembler, Message};
 use crate::wire::control::{self, Control, Hello};
-use crate::wire::credit::Credit;
+use crate::wire::credit::{Credit, cost_of};
 use crate::wire::frame::{Frame, Head, Rest, write_bare};
 use crate::wire::header::{Ends, Expected};
 use crate::wire::kind::{ControlKind, EventKind, Kind};
@@ -48,6 +48,8 @@ struct Linked {
     credit: Credit,
     /// What there was no credit for, and what came after it, in order.
     waiting: VecDeque<Waiting>,
+    /// Numbers of the sessions whose attach is among what waits.
+    unsent: HashSet<u64, FxBuildHasher>,
     /// Numbers of the sessions that the owner knows, or will when it has read everything.
     attached: HashSet<u64, FxBuildHasher>,
     /// How many sessions were attached.
@@ -59,6 +61,8 @@ struct Linked {
 #[derive(Debug)]
 struct Waiting {
     session: u64,
+    /// Whether a client has asked it, other than that its session is introduced.
+    is_asked: bool,
     /// What it takes, if it takes any.
     cost: Option<u64>,
     bytes: Vec<u8>,
@@ -121,6 +125,7 @@ impl NearEnd {
             speaker,
             credit: Credit::of(terms.window),
             waiting: VecDeque::new(),
+            unsent: HashSet::default(),
             attached: HashSet::default(),
             attach_count: 0,
             // Each body is one that a session has asked for, which is where they are limited.
@@ -165,6 +170,9 @@ impl NearEnd {
         let Some(link) = &mut self.link else { return };
         link.attached.insert(session.number);
         link.attach_count += 1;
+        if !link.waiting.is_empty() {
+            link.unsent.insert(session.number);
+        }
         let number = Caller {
             session,
             seq: Seq(link.attach_count),
@@ -176,8 +184,8 @@ impl NearEnd {
     pub fn submit(&mut self, from: Caller, op: &Op<'_>) {
         let Some(link) = &mut self.link else { return };
         let body = op::body_of(op);
-        let cost = body.map_or(0, |body| body.len() as u64);
-        link.push(from.session.number, Some(cost), body, |out, ends| {
+        let cost = body.map_or(0, |body| cost_of(body.len() as u32));
+        link.push(from, Some(cost), body, |out, ends| {
             op::write(out, ends, from, op, BODY_PART_LEN_MAX)
         });
     }
@@ -188,6 +196,9 @@ impl NearEnd {
         let Some(link) = &mut self.link else { return };
         if link.attached.remove(&session.number) {
             link.assembler.forget(session.number);
+            if link.take_back(session.number) {
+                return;
+            }
             let seq = Seq::NONE;
             link.control(Caller { session, seq }, &Control::Detach);
         }
@@ -206,6 +217,12 @@ impl NearEnd {
         self.link
             .as_ref()
             .is_some_and(|link| !link.speaker.is_empty())
+    }
+
+    /// Frames that wait for credit.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.waiting.len())
     }
 
     /// Appends what is to go out, of large bodies as much as there is `room` for in bytes. Whether
@@ -230,7 +247,7 @@ impl NearEnd {
 
 impl Linked {
     fn control(&mut self, caller: Caller, control: &Control<'_>) {
-        self.push(caller.session.number, None, None, |out, ends| {
+        self.push(caller, None, None, |out, ends| {
             let head = Head::about(ends, Kind::Control(control.kind()), caller);
             write_bare(out, head, |out| control.write_fields(out));
             None
@@ -240,12 +257,12 @@ impl Linked {
     /// Sends a frame of the session, or keeps it until there is credit.
     fn push(
         &mut self,
-        session: u64,
+        from: Caller,
         cost: Option<u64>,
         body: Option<&Body>,
         write: impl FnOnce(&mut Vec<u8>, Ends) -> Option<Rest>,
     ) {
-        let ends = self.speaker.ends();
+        let (ends, session) = (self.speaker.ends(), from.session.number);
         let is_free = self.waiting.is_empty();
         if is_free && cost.is_none_or(|cost| self.credit.spend(cost).is_ok()) {
             self.speaker.push(session, body, |out| write(out, ends));
@@ -255,10 +272,25 @@ impl Linked {
         let rest = write(&mut bytes, ends).zip(body.cloned());
         self.waiting.push_back(Waiting {
             session,
+            is_asked: cost.is_some() && from.seq != Seq::NONE,
             cost,
             bytes,
             rest,
         });
+    }
+
+    /// Drops what waits to introduce a session that is gone, if nothing of it has gone out and it
+    /// has asked nothing: otherwise clients that come and go would pile up before an owner that
+    /// does nothing. Whether there is nothing to detach.
+    fn take_back(&mut self, session: u64) -> bool {
+        let waits = self.unsent.remove(&session);
+        let mut waiting = self.waiting.iter();
+        if !waits || waiting.any(|one| one.session == session && one.is_asked) {
+            return false;
+        }
+        self.waiting.retain(|one| one.session != session);
+        self.release();
+        true
     }
 
     /// Sends what there is credit for now.
@@ -269,6 +301,7 @@ impl Linked {
                 .is_none_or(|cost| self.credit.spend(cost).is_ok())
             && let Some(first) = self.waiting.pop_front()
         {
+            self.unsent.remove(&first.session);
             let (rest, body) = first.rest.unzip();
             self.speaker.push(first.session, body.as_ref(), |out| {
                 out.extend_from_slice(&first.bytes);

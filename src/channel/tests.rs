@@ -9,6 +9,7 @@ use crate::base::body::Body;
 use crate::base::ids::{
     Caller, Fingerprint, Generation, JobId, Pri, RunId, Seq, SessionId, ShardId,
 };
+use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
 use crate::channel::far::{Asked, FarEnd};
 use crate::channel::near::{Heard, NearEnd};
@@ -92,11 +93,15 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
+        Pair::on(terms())
+    }
+
+    fn on(terms: Terms) -> Pair {
         let mut near = NearEnd::new(SHARD);
-        near.connect(&terms());
+        near.connect(&terms);
         Pair {
             near,
-            far: FarEnd::new(&reversed(terms())),
+            far: FarEnd::new(&reversed(terms)),
             to_far: Vec::new(),
             to_near: Vec::new(),
             asked: BTreeMap::new(),
@@ -289,7 +294,7 @@ fn requests_come_in_order_and_never_twice() {
         style: Style::Offer,
         wait: true,
     };
-    let tube = crate::base::name::TubeName::DEFAULT;
+    let tube = TubeName::DEFAULT;
     let decline = Op::Decline { id: JobId(1) };
     let cases: [(u64, Op<'_>, bool); 9] = [
         (0, Op::Watch { tube }, true),
@@ -336,6 +341,42 @@ fn who_asks_for_more_than_there_is_credit_for_loses_the_link() {
     }
     pair.forge(1, 5, &Op::Stats);
     assert_eq!(pair.deliver(1), Err(Refusal::Credit));
+}
+
+// R3.6
+#[test]
+fn a_large_body_under_way_leaves_credit_for_others() {
+    const LARGE: usize = 1_000_000;
+    let window = Amount {
+        asks: 9,
+        bytes: 200_000,
+    };
+    let mut pair = Pair::on(Terms { window, ..terms() });
+    pair.flow().unwrap();
+    for number in 1..=4 {
+        pair.near.attach(session(number));
+        pair.near.submit(caller(number, 1), &put(LARGE));
+        let is_open = pair.near.reach() == Reach::Now;
+        assert_eq!(is_open, number < 4, "after {number}");
+    }
+    pair.near.attach(session(5));
+    assert!(pair.near.write(&mut pair.to_far, 300_000));
+    pair.deliver(usize::MAX).unwrap();
+    assert_eq!(pair.asked(1), "+");
+    pair.flow().unwrap();
+    assert_eq!(
+        [1, 2, 3, 4].map(|number| pair.asked(number)),
+        ["+, 1 1000000"; 4]
+    );
+    assert_eq!(pair.near.reach(), Reach::Now);
+
+    // One of them alone is in nobody's way.
+    pair.near.submit(caller(1, 2), &put(LARGE));
+    pair.near.submit(caller(5, 2), &put(5));
+    assert!(pair.near.write(&mut pair.to_far, 300_000));
+    pair.deliver(usize::MAX).unwrap();
+    assert_eq!(pair.asked(1), "+, 1 1000000");
+    assert_eq!(pair.asked(5), "+, 2 5");
 }
 
 // R3.9: what was under way is never sent again.
@@ -395,6 +436,40 @@ fn a_session_that_goes_hears_nothing_more_and_disturbs_nobody() {
     assert_eq!(body.holders(), 1);
 }
 
+// R3.6
+#[test]
+fn clients_that_come_and_go_do_not_pile_up_before_an_owner_that_does_nothing() {
+    let mut pair = Pair::greeted();
+    let introduce = |pair: &mut Pair, number| {
+        pair.near.attach(session(number));
+        let tube = TubeName::DEFAULT;
+        pair.near.submit(caller(number, 0), &Op::Use { tube });
+        pair.near.submit(caller(number, 0), &Op::Watch { tube });
+    };
+    for number in 1..1000 {
+        introduce(&mut pair, number);
+        pair.near.detach(session(number));
+    }
+    assert!(pair.near.waiting() < 10, "{}", pair.near.waiting());
+    introduce(&mut pair, 1000);
+    pair.flow().unwrap();
+    assert_eq!(pair.near.reach(), Reach::Now);
+    assert_eq!(pair.far.sessions(), [session(1000)]);
+}
+
+// A client that puts and goes has put.
+#[test]
+fn what_a_session_has_asked_goes_out_though_it_is_gone_before_it_was_introduced() {
+    let mut pair = Pair::greeted();
+    pair.near.attach(session(1));
+    (1..6).for_each(|seq| pair.near.submit(caller(1, seq), &Op::PeekReady));
+    pair.near.attach(session(2));
+    pair.near.submit(caller(2, 1), &put(9));
+    pair.near.detach(session(2));
+    pair.flow().unwrap();
+    assert_eq!(pair.asked[&2], ["+", "1 9", "-"]);
+}
+
 proptest! {
     #![proptest_config(crate::base::property_config())]
 
@@ -434,7 +509,9 @@ proptest! {
             }
         }
         pair.flow().unwrap();
-        said.retain(|_, lines| !lines.is_empty());
+        // Who has asked nothing may have gone before anybody was told.
+        let is_told = |number: &u64| pair.asked.contains_key(number);
+        said.retain(|number, lines| lines.len() > 2 || is_told(number));
         prop_assert_eq!(&pair.asked, &said);
         prop_assert_eq!(pair.near.reach(), Reach::Now, "all credit has come back");
         prop_assert!(begun <= seq);

@@ -93,6 +93,7 @@ impl Tube {
         }
     }
 
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn waiters(&self) -> &[Waiter] {
         &self.waiters
     }

@@ -7,11 +7,15 @@
 //! to be gone then gives its jobs back, and whoever gets them is written to as well. Reads and
 //! writes elsewhere are bugs.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 
 use crate::base::ids::SessionId;
-use crate::base::limits::{READ_AHEAD_BYTES_MAX, READ_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
+use crate::base::limits::{
+    READ_AHEAD_BYTES_MAX, READ_BYTES_MAX, REPLIES_KEPT_BYTES_MAX, REPLIES_KEPT_MICROS,
+    REPLY_BACKLOG_BYTES_MAX,
+};
 use crate::base::time::Nanos;
 use crate::engine::host::Ticket;
 use crate::net::stream::{ReadOutcome, Stream};
@@ -41,6 +45,8 @@ pub struct Clients<S> {
     dirty: Vec<SessionId>,
     /// Conns whose replies have to wait until the shards' journals confirm what they say.
     held: Vec<SessionId>,
+    /// Conns whose replies are kept for more to come, and until when, in that order.
+    kept: VecDeque<(Nanos, SessionId)>,
     /// Conns with commands left that can be obeyed in the next turn.
     runnable: Vec<SessionId>,
     tracer: Tracer,
@@ -54,6 +60,8 @@ pub struct Clients<S> {
 /// What a client may hold in buffers, in bytes. Most hold nothing; but memory that busy ones have
 /// left is to be found when they are gone.
 const CLIENT_BYTES: usize = READ_AHEAD_BYTES_MAX + REPLY_BACKLOG_BYTES_MAX;
+
+const REPLIES_KEPT_NANOS: u64 = REPLIES_KEPT_MICROS * 1_000;
 
 /// The target of this module's log lines.
 const LOG: &str = "clients";
@@ -76,6 +84,7 @@ impl<S: Shards> Clients<S> {
             touched: Vec::new(),
             dirty: Vec::new(),
             held: Vec::new(),
+            kept: VecDeque::new(),
             runnable: Vec::new(),
             tracer,
             has_fleet: false,
@@ -203,8 +212,15 @@ impl<S: Shards> Clients<S> {
         std::mem::take(&mut self.closed_count)
     }
 
+    /// When [`Clients::finish_turn`] has something to do next that no readiness tells of.
+    #[must_use]
+    pub fn moment(&self) -> Option<Nanos> {
+        self.kept.front().map(|&(until, _)| until)
+    }
+
     /// Goes on with what can go on, and writes what has been answered. The end of a turn.
     pub fn finish_turn(&mut self, now: Nanos, poller: &Poller) {
+        self.soil_kept(now);
         let mut runnable = std::mem::take(&mut self.runnable);
         for session in runnable.drain(..) {
             self.soil(session);
@@ -224,7 +240,7 @@ impl<S: Shards> Clients<S> {
             for session in dirty.drain(..) {
                 if self.sessions.held_until(session) > confirmed {
                     self.hold(session);
-                } else {
+                } else if !self.keeps_for_more(now, session) {
                     self.write(now, session, poller);
                 }
             }
@@ -233,6 +249,46 @@ impl<S: Shards> Clients<S> {
                 "writing leaves nothing to be written"
             );
             self.dirty = dirty;
+        }
+    }
+
+    /// Whether the replies are kept for a moment, because more of what the client has sent already
+    /// is about to be answered: a write costs more than all else that a command does. Where shards
+    /// answer at once there is nothing to wait for.
+    fn keeps_for_more(&mut self, now: Nanos, session: SessionId) -> bool {
+        let Some(conn) = conn_of(&mut self.conns, session).filter(|_| self.has_fleet) else {
+            return false;
+        };
+        let has_more = conn.fed == Fed::Waits && !conn.unread.is_empty() && !conn.is_gone;
+        if !has_more || self.sessions.is_answered(session) {
+            return false;
+        }
+        let len = self.sessions.replies(session).map_or(0, |owed| owed.len());
+        if len == 0 || len > REPLIES_KEPT_BYTES_MAX {
+            return false;
+        }
+        match conn.kept_until {
+            Some(until) if until <= now => return false,
+            Some(_) => {}
+            None => {
+                let until = Nanos(now.0 + REPLIES_KEPT_NANOS);
+                conn.kept_until = Some(until);
+                self.kept.push_back((until, session));
+            }
+        }
+        conn.is_dirty = false;
+        true
+    }
+
+    /// Has the conns written to whose replies have been kept long enough.
+    fn soil_kept(&mut self, now: Nanos) {
+        while let Some(&(until, session)) = self.kept.front()
+            && until <= now
+        {
+            self.kept.pop_front();
+            if conn_of(&mut self.conns, session).is_some_and(|c| c.kept_until == Some(until)) {
+                self.soil(session);
+            }
         }
     }
 
@@ -390,6 +446,7 @@ impl<S: Shards> Clients<S> {
             return;
         };
         conn.is_dirty = false;
+        conn.kept_until = None;
         let sent = match self.sessions.replies(session) {
             Some(mut replies) => conn.send(&mut replies),
             None => Ok(()),

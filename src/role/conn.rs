@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 
 use crate::base::ids::SessionId;
 use crate::base::limits::{READ_AHEAD_BYTES_MAX, WRITE_PIECES_MAX};
+use crate::base::time::Nanos;
 use crate::net::stream::{Stream, WriteOutcome};
 use crate::session::reply::Replies;
 use crate::session::table::Fed;
@@ -31,6 +32,8 @@ pub(super) struct Conn {
     pub(super) is_dirty: bool,
     /// It is in the list of those whose replies wait to be confirmed.
     pub(super) is_held: bool,
+    /// Until when its replies are kept for more to come, if they are.
+    pub(super) kept_until: Option<Nanos>,
 }
 
 impl Conn {
@@ -46,6 +49,7 @@ impl Conn {
             fed: Fed::WantsMore,
             is_dirty: false,
             is_held: false,
+            kept_until: None,
         }
     }
 

@@ -279,6 +279,7 @@ impl Frontend {
         }
         let moments = [
             self.clients.sessions.next_moment(),
+            self.clients.moment(),
             self.acceptor.moment(),
             self.memory_moment,
             self.query.as_ref().map(Query::end),

@@ -16,9 +16,9 @@ use crate::wire::op;
 use crate::wire::refusal::{Refusal, Refusals};
 
 /// See the module's description.
-pub struct Hub<J> {
+pub struct Hub<Q> {
     /// The queue.
-    pub shard: Shard<J>,
+    pub shard: Q,
     /// By the index of the frontend.
     ends: Vec<Option<FarEnd>>,
     refusals: Refusals,
@@ -27,10 +27,37 @@ pub struct Hub<J> {
 /// A shard of a process of its own is the only one there.
 const SHARD: ShardId = ShardId(0);
 
-impl<J: ShardJournal> Hub<J> {
+/// What a hub needs of its queue besides what sessions ask: [`Shard`] is one, and whoever wants to
+/// see all that a shard is asked and says can put another around it.
+pub trait Queue: Shards {
+    /// Does what has fallen due by `now`.
+    fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox);
+
+    /// See [`Shard::hold_back`].
+    fn hold_back(&mut self, frontend: u16);
+
+    /// See [`Shard::let_go`].
+    fn let_go(&mut self, now: Nanos, frontend: u16, outbox: &mut impl Outbox);
+}
+
+impl<J: ShardJournal> Queue for Shard<J> {
+    fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox) {
+        Shard::tick(self, now, outbox);
+    }
+
+    fn hold_back(&mut self, frontend: u16) {
+        Shard::hold_back(self, frontend);
+    }
+
+    fn let_go(&mut self, now: Nanos, frontend: u16, outbox: &mut impl Outbox) {
+        Shard::let_go(self, now, frontend, outbox);
+    }
+}
+
+impl<Q: Queue> Hub<Q> {
     /// The shard, without links.
     #[must_use]
-    pub fn new(shard: Shard<J>) -> Hub<J> {
+    pub fn new(shard: Q) -> Hub<Q> {
         Hub {
             shard,
             ends: Vec::new(),

@@ -30,6 +30,7 @@ use crate::wal::journal::{self, Sync, Wal};
 use crate::wal::record::WallNanos;
 use crate::wal::recover::{Progress, Recovery};
 use crate::wal::shard_journal::ShardJournal;
+use crate::wal::topology;
 
 /// See the module's description.
 pub struct Legacy<J> {
@@ -238,6 +239,7 @@ enum Turn {
 
 /// The shard that the binlog in `dir` tells of.
 fn recover(engine: Engine, dir: &Path, config: &Config) -> Result<Shard<Wal<Disk>>, RoleError> {
+    topology::refuse_sharded(dir)?;
     let disk = Disk::lock(dir)?;
     let settings = journal::Settings {
         file_len: config.binlog_file_len,

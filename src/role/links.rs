@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::base::limits::LINK_BACKLOG_BYTES_MAX;
+use crate::base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_PARTS_BYTES_MAX};
 use crate::channel::Terms;
 use crate::net::link::{FrameError, Link, LinkError, LinkLimits, LinkRead};
 use crate::net::stream::Stream;
@@ -123,8 +123,9 @@ impl Links {
         }
     }
 
-    /// Has `write` append what is to go to the peer, for which there is so much room in bytes, and
-    /// writes as much as the socket takes. `write` tells whether there is more.
+    /// Has `write` append what is to go to the peer, of large bodies as much as there is so much
+    /// room for in bytes, and writes as much as the socket takes. `write` tells whether there is
+    /// more.
     pub(super) fn write(
         &mut self,
         index: usize,
@@ -135,7 +136,7 @@ impl Links {
             return Ok(());
         };
         let outgoing = place.link.outgoing();
-        let room = outgoing.room();
+        let room = LINK_PARTS_BYTES_MAX.saturating_sub(outgoing.len());
         place.has_more = write(outgoing.bytes(), room);
         place.link.flush()?;
         self.update_interest(index, poller);

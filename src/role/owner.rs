@@ -32,7 +32,7 @@ struct Owner<J> {
     setup: Setup,
     poller: Poller,
     uplink: Uplink,
-    hub: Hub<J>,
+    hub: Hub<Shard<J>>,
     /// By the index of the frontend.
     links: Links,
     memory: Memory,

@@ -62,7 +62,7 @@ impl Session {
                 self.on_told(shard, seq, Told::Offered(offer), ear);
             }
             Event::ShardStats(stats) => self.on_shard_stats(heard, stats, ear.stats_due),
-            Event::Tube(name) => self.on_tube(seq, name),
+            Event::Tube(name) => self.on_tube(shard, seq, name),
             Event::TubesEnd => self.on_tubes_end(shard, seq, replies),
             Event::Inserted { id } => {
                 self.answer(replies, |replies| reply::write_inserted(replies.text(), id));
@@ -268,11 +268,11 @@ impl Session {
         }
     }
 
-    fn on_tube(&mut self, seq: Seq, name: TubeName<'_>) {
+    fn on_tube(&mut self, shard: ShardId, seq: Seq, name: TubeName<'_>) {
         if let Pending::Tubes(gathering) = &mut self.pending
             && gathering.seq == seq
         {
-            gathering.sum.add(name);
+            gathering.sum.add(shard, name);
         }
     }
 

@@ -1,6 +1,8 @@
 //! One answer from many shards: stats and list-tubes. Each shard answers from one moment of its
 //! own; the whole is not atomic (S4.4). An answer of which a part does not come in time is none.
 
+use smallvec::SmallVec;
+
 use crate::base::ids::{Seq, ShardId, ShardSet};
 use crate::base::limits::GATHER_SECS_MAX;
 use crate::base::name::TubeName;
@@ -76,30 +78,40 @@ impl Sum {
     }
 }
 
-/// Names of tubes, one after another in one piece of memory. No tube is at two shards, so no name
-/// comes twice (S4.3).
+/// Names of tubes: those of one shard one after another in one piece of memory, shards by their
+/// number, whoever answers first. No tube is at two shards, so no name comes twice (S4.3).
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    bytes: Vec<u8>,
+    parts: SmallVec<[(ShardId, Vec<u8>); 1]>,
 }
 
 const _: () = assert!(crate::base::limits::TUBE_NAME_LEN_MAX <= u8::MAX as usize);
 
 impl Names {
-    pub(super) fn add(&mut self, name: TubeName<'_>) {
-        self.bytes.push(name.as_bytes().len() as u8);
-        self.bytes.extend_from_slice(name.as_bytes());
+    pub(super) fn add(&mut self, shard: ShardId, name: TubeName<'_>) {
+        let found = self.parts.binary_search_by_key(&shard.0, |(of, _)| of.0);
+        let place = found.unwrap_or_else(|place| {
+            self.parts.insert(place, (shard, Vec::new()));
+            place
+        });
+        let (_, bytes) = &mut self.parts[place];
+        bytes.push(name.as_bytes().len() as u8);
+        bytes.extend_from_slice(name.as_bytes());
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = TubeName<'_>> {
-        let mut rest = &self.bytes[..];
-        std::iter::from_fn(move || {
-            let (&len, after) = rest.split_first()?;
-            let (name, after) = after.split_at(usize::from(len));
-            rest = after;
-            TubeName::parse(name)
-        })
+        self.parts.iter().flat_map(|(_, bytes)| names(bytes))
     }
+}
+
+fn names(bytes: &[u8]) -> impl Iterator<Item = TubeName<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (&len, after) = rest.split_first()?;
+        let (name, after) = after.split_at(usize::from(len));
+        rest = after;
+        TubeName::parse(name)
+    })
 }
 
 #[cfg(test)]
@@ -111,14 +123,19 @@ mod tests {
     fn the_last_of_several_shards_completes_the_answer() {
         let mut gathering: Gathering<Names> =
             Gathering::start(Nanos(5), Seq(1), ShardSet::first(2));
-        gathering.sum.add(TubeName::DEFAULT);
+        gathering
+            .sum
+            .add(ShardId(1), TubeName::parse(b"x").unwrap());
         assert!(!gathering.finish(ShardId(1)));
-        gathering.sum.add(TubeName::parse(b"x").unwrap());
+        gathering.sum.add(ShardId(0), TubeName::DEFAULT);
+        gathering
+            .sum
+            .add(ShardId(0), TubeName::parse(b"y").unwrap());
         assert!(!gathering.is_complete() && gathering.misses(ShardId(0)));
         assert!(gathering.finish(ShardId(0)));
         assert!(gathering.is_complete() && !gathering.misses(ShardId(0)));
         let names: Vec<_> = gathering.sum.iter().map(TubeName::as_bytes).collect();
-        assert_eq!(names, [&b"default"[..], b"x"]);
+        assert_eq!(names, [&b"default"[..], b"y", b"x"]);
     }
 
     // S4.5

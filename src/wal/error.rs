@@ -4,6 +4,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::wal::topology::TopologyError;
+
 /// Why looking at a binlog directory, or using one, ended.
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
@@ -62,6 +64,14 @@ pub enum WalError {
     Numbers {
         /// It.
         highest: u64,
+    },
+    /// The directory is for something else than was asked.
+    #[error("{}", path.display())]
+    Topology {
+        /// The directory.
+        path: PathBuf,
+        /// What it is for.
+        source: TopologyError,
     },
     /// What was found cannot be told.
     #[error("cannot write the output")]

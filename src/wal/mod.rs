@@ -26,5 +26,6 @@ pub mod segment;
 pub mod shard_journal;
 pub mod storage;
 mod syncer;
+pub mod topology;
 pub mod v7;
 pub mod v8;

@@ -1,10 +1,14 @@
 //! How much one end of a link may ask of the other before it has to wait. The frontend spends what
 //! it has; the owner grants it anew as asks are answered, in its own time, several at once.
+//!
+//! A body costs its bytes, but no more than one part does: the parts of large bodies take turns
+//! with what others ask, so that a large one must not take all that there is until its last byte
+//! has come.
 
-use crate::base::limits::{CREDIT_ASKS, CREDIT_BYTES};
+use crate::base::limits::{BODY_PART_LEN_MAX, CREDIT_ASKS, CREDIT_BYTES};
 use crate::wire::refusal::Refusal;
 
-/// A number of asks and the bytes of their bodies: the rest of an ask has a limit of its own, so
+/// A number of asks and what their bodies cost: the rest of an ask has a limit of its own, so
 /// that the number of asks bounds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -12,6 +16,20 @@ pub struct Amount {
     pub asks: u32,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// Bytes that an ask with a body of `body_len` bytes costs.
+#[must_use]
+pub fn cost_of(body_len: u32) -> u64 {
+    u64::from(body_len).min(BODY_PART_LEN_MAX as u64)
+}
+
+impl Amount {
+    /// How many bodies of more than one part this lets be under way at once.
+    #[must_use]
+    pub fn large_bodies(&self) -> u64 {
+        self.bytes.div_ceil(BODY_PART_LEN_MAX as u64)
+    }
 }
 
 /// What one end may still ask. The invariant: what is left and what is under way make up the
@@ -62,8 +80,8 @@ impl Credit {
         }
     }
 
-    /// Takes what an ask with a body of `bytes` bytes costs, if there is anything left. It may take
-    /// more bytes than there are: a body may be larger than any window, and has to get through.
+    /// Takes an ask that costs `bytes` bytes, if there is anything left. It may take more bytes
+    /// than there are: whatever the window is, an ask has to get through.
     ///
     /// # Errors
     /// [`Refusal::Credit`] if nothing is left. Nothing is taken then.
@@ -96,8 +114,7 @@ impl Credit {
 pub struct Owed(Amount);
 
 impl Owed {
-    /// An ask with a body of `bytes` bytes has been obeyed, or refused: it is not under way any
-    /// more.
+    /// An ask that cost `bytes` bytes has been obeyed, or refused: it is not under way any more.
     pub fn add(&mut self, bytes: u64) {
         self.0.asks += 1;
         self.0.bytes += bytes;
@@ -117,7 +134,16 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn a_body_larger_than_the_window_gets_through_alone() {
+    fn a_large_body_costs_one_part_of_it() {
+        let part = BODY_PART_LEN_MAX as u32;
+        assert_eq!([0, 1, part - 1, part].map(cost_of), [0, 1, 65_535, 65_536]);
+        assert_eq!([part + 1, u32::MAX].map(cost_of), [65_536; 2]);
+        let large = |bytes| Amount { asks: 9, bytes }.large_bodies();
+        assert_eq!([1, 65_536, 65_537].map(large), [1, 1, 2]);
+    }
+
+    #[test]
+    fn an_ask_larger_than_the_window_gets_through_alone() {
         let mut credit = Credit::of(Amount { asks: 3, bytes: 10 });
         assert_eq!(credit.spend(9), Ok(()));
         assert_eq!(credit.spend(1_000), Ok(()), "something was left");

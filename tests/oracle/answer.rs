@@ -3,6 +3,17 @@
 
 use std::borrow::Cow;
 
+/// How far the two servers can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alike {
+    /// In all.
+    All,
+    /// Ours gives other ids, and has rows of its own in `stats`.
+    AllButIds,
+    /// The same, and lists have their own order.
+    AllButIdsAndOrder,
+}
+
 /// A reply line, without its CR LF, and the data behind it where the line announces some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -76,11 +87,22 @@ impl Answer {
         rows.iter().find_map(|row| value(row))
     }
 
-    /// Whether a client may take the two for the same.
-    pub(crate) fn is_like(&self, other: &Answer) -> bool {
-        let (Some(ours), Some(theirs)) = (self.rows(), other.rows()) else {
+    /// Whether a client may take ours and theirs for the same, as far as they can be compared.
+    pub(crate) fn is_like(&self, other: &Answer, alike: Alike) -> bool {
+        let (Some(mut ours), Some(mut theirs)) = (self.rows(), other.rows()) else {
             return self == other;
         };
+        if alike != Alike::All
+            && let Some(at) = ours.iter().position(|row| row == "mode: sharded")
+        {
+            // Behind all rows stands an empty one.
+            ours.drain(at..ours.len() - 1);
+        }
+        let is_list = ours.get(1).is_some_and(|row| row.starts_with("- "));
+        if alike == Alike::AllButIdsAndOrder && is_list {
+            ours.sort();
+            theirs.sort();
+        }
         ours.len() == theirs.len()
             && ours
                 .iter()

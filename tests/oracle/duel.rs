@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::answer::Answer;
+use crate::answer::{Alike, Answer};
 use crate::fixture::wait_until;
+use crate::ids::Ids;
 use crate::plan::{CLIENTS, Chunk, Plan, Step, Unit};
 use crate::record::Record;
 use crate::side::{Heard, Side};
@@ -22,6 +23,8 @@ pub(crate) struct Servers {
     pub(crate) ours: Vec<String>,
     /// The C server.
     pub(crate) theirs: Vec<String>,
+    /// How far they can be compared.
+    pub(crate) alike: Alike,
 }
 
 /// How a case ended.
@@ -67,6 +70,9 @@ pub(crate) fn run(servers: &Servers, plan: &Plan) -> io::Result<Verdict> {
 struct Duel {
     ours: Side,
     theirs: Side,
+    alike: Alike,
+    /// Empty where the servers give the same.
+    ids: Ids,
     record: Record,
     /// Jobs that clients have been given, by client.
     held: [Vec<u64>; CLIENTS],
@@ -95,6 +101,8 @@ impl Duel {
         Ok(Duel {
             ours: Side::start(&words(&servers.ours))?,
             theirs: Side::start(&words(&servers.theirs))?,
+            alike: servers.alike,
+            ids: Ids::default(),
             record: Record::new(plan.body_len_max),
             held: Default::default(),
             owed: [0; CLIENTS],
@@ -129,20 +137,48 @@ impl Duel {
     }
 
     fn send(&mut self, client: usize, units: &[Unit]) -> io::Result<()> {
+        let others = (0..CLIENTS).filter(|other| *other != client);
+        let most_owed = others.map(|other| self.owed[other]).max().unwrap_or(0);
+        // Two clients that go on at once are served in the order of what is between the processes.
+        if self.alike != Alike::All && self.owed[client] > 0 && most_owed > 0 {
+            return Ok(());
+        }
+        let most_apart = if self.alike == Alike::All { 1 } else { 0 };
         // Commands that arrive together happen at one moment in ours. Where it is waited for, what
         // they have started would be over at the same time, and a moment apart in the C server.
-        let one_by_one =
-            self.is_timed || (0..CLIENTS).any(|other| other != client && self.owed[other] > 1);
-        if !one_by_one {
-            return self.send_at_once(client, units);
-        }
-        for unit in units {
+        let one_by_one = self.is_timed || most_owed > most_apart;
+        let mut rest = units;
+        while !rest.is_empty() {
+            let known = self.known(client, rest);
+            let (now, later) = rest.split_at(if one_by_one { known.min(1) } else { known });
+            if now.is_empty() {
+                break;
+            }
+            self.send_at_once(client, now)?;
+            rest = later;
             if self.owed[client] > 0 || !self.differences.is_empty() {
                 break;
             }
-            self.send_at_once(client, std::slice::from_ref(unit))?;
         }
         Ok(())
+    }
+
+    /// How many of the units may be sent at once: where ids differ one that is about a job has to
+    /// wait until it is known whether there is such a job.
+    fn known(&self, client: usize, units: &[Unit]) -> usize {
+        if self.alike == Alike::All {
+            return units.len();
+        }
+        let held = &self.held[client];
+        // The first is obeyed before anything else happens, unless the client waits.
+        let first = usize::from(self.owed[client] == 0);
+        let mut rest = units.iter().skip(first);
+        let unknown = rest.position(|unit| {
+            let chunk = unit.chunk(held);
+            let behind = chunk.line_behind_body().unwrap_or_default().1;
+            self.ids.is_unknown(&chunk.line) || self.ids.is_unknown(behind)
+        });
+        unknown.map_or(units.len(), |at| at + first)
     }
 
     fn send_at_once(&mut self, client: usize, units: &[Unit]) -> io::Result<()> {
@@ -155,7 +191,14 @@ impl Duel {
         let replies = chunks.iter().map(|chunk| chunk.replies).sum();
         self.record.sent(client, &chunks);
         self.is_open[client] = true;
-        self.ours.send(client, &bytes, replies)?;
+        for chunk in &mut chunks {
+            chunk.line = self.ids.for_ours(&chunk.line);
+            if let Some((body, line)) = chunk.line_behind_body() {
+                chunk.rest = [body, &self.ids.for_ours(line)].concat();
+            }
+        }
+        let own: Vec<u8> = chunks.iter().flat_map(Chunk::bytes).collect();
+        self.ours.send(client, &own, replies)?;
         self.theirs.send(client, &bytes, replies)?;
         self.settle_and_compare(Some(client))
     }
@@ -214,21 +257,37 @@ impl Duel {
         let order = active
             .into_iter()
             .chain((0..CLIENTS).filter(|client| Some(*client) != active));
-        for client in order {
-            let theirs = self.theirs.take(client);
-            let ours = self.ours.take(client);
+        let heard: Vec<(usize, Heard, Heard)> = order
+            .map(|client| (client, self.ours.take(client), self.theirs.take(client)))
+            .collect();
+        if self.alike != Alike::All {
+            for (_, ours, theirs) in &heard {
+                let pairs = ours.answers.iter().zip(&theirs.answers);
+                pairs.for_each(|(own, answer)| self.ids.learn(own, answer));
+            }
+        }
+        for (client, ours, theirs) in heard {
             self.compare(client, &ours, &theirs);
         }
         Ok(())
     }
 
     fn compare(&mut self, client: usize, ours: &Heard, theirs: &Heard) {
+        let ours = &Heard {
+            answers: ours
+                .answers
+                .iter()
+                .map(|own| self.ids.as_theirs(own))
+                .collect(),
+            rest: ours.rest.clone(),
+            ..*ours
+        };
         for (index, answer) in theirs.answers.iter().enumerate() {
             self.record.got(client, answer);
             if !ours
                 .answers
                 .get(index)
-                .is_some_and(|own| own.is_like(answer))
+                .is_some_and(|own| own.is_like(answer, self.alike))
             {
                 break;
             }
@@ -248,7 +307,7 @@ impl Duel {
                 .answers
                 .iter()
                 .zip(&theirs.answers)
-                .all(|(own, answer)| own.is_like(answer));
+                .all(|(own, answer)| own.is_like(answer, self.alike));
         if !alike {
             let name = char::from(b'a' + client as u8);
             self.differ(&format!("client {name}"), ours, theirs);
@@ -300,9 +359,10 @@ impl Duel {
 
     fn ask_both(&mut self, command: &str) -> io::Result<Answer> {
         let line = format!("{command}\r\n");
-        let ours = self.ours.ask(line.as_bytes())?;
+        let ours = self.ours.ask(&self.ids.for_ours(line.as_bytes()))?;
+        let ours = self.ids.as_theirs(&ours);
         let theirs = self.theirs.ask(line.as_bytes())?;
-        if !ours.is_like(&theirs) && self.differences.is_empty() {
+        if !ours.is_like(&theirs, self.alike) && self.differences.is_empty() {
             let chunk = Unit::Line(command.as_bytes().to_vec()).chunk(&[]);
             self.record.sent(CLIENTS, &[chunk]);
             self.record.got(CLIENTS, &theirs);

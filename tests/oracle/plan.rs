@@ -4,6 +4,9 @@
 /// Clients of a case.
 pub(crate) const CLIENTS: usize = 4;
 
+/// A line that stands behind some bodies that are longer than announced.
+pub(crate) const LINE_BEHIND_BODY: &[u8] = b"delete 1\r\n";
+
 /// One case.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -57,6 +60,16 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
+    /// The body with the two bytes that end it, and the line behind that, if there is one that
+    /// names a job.
+    pub(crate) fn line_behind_body(&self) -> Option<(&[u8], &[u8])> {
+        let line = self.rest.len().checked_sub(LINE_BEHIND_BODY.len())?;
+        self.rest
+            .ends_with(LINE_BEHIND_BODY)
+            .then(|| self.rest.split_at(line))
+            .filter(|_| self.replies == 2)
+    }
+
     /// All bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         [&self.line[..], b"\r\n", &self.rest].concat()

@@ -62,12 +62,15 @@ impl Side {
     pub(crate) fn start(words: &[String]) -> io::Result<Side> {
         let server = Server::start(words, Listen::Unix)?;
         let observer = Line::connect(server.endpoint())?;
-        Ok(Side {
+        let mut side = Side {
             server,
             observer,
             clients: Default::default(),
             is_unnoticed: false,
-        })
+        };
+        // All processes of a server have a part in the answer.
+        side.ask(b"stats\r\n")?;
+        Ok(side)
     }
 
     /// Sends `bytes`, for which `replies` are owed, after connecting if need be.

@@ -124,6 +124,20 @@ impl Server {
         Ok(kill(self.pid(), signal)?)
     }
 
+    /// Sends `signal` to the server and to its children, if it has any.
+    pub(crate) fn signal_all(&self, signal: Signal) -> io::Result<()> {
+        self.signal(signal)?;
+        let pid = self.pid();
+        // Elsewhere a server of several processes is not to be stopped.
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = listed.unwrap_or_default();
+        let pids = children.split_ascii_whitespace().map(str::parse);
+        for pid in pids {
+            kill(Pid::from_raw(pid.map_err(io::Error::other)?), signal)?;
+        }
+        Ok(())
+    }
+
     /// Sends `signal` and waits for the server's end.
     pub(crate) fn stop(&mut self, signal: Signal) -> io::Result<ExitStatus> {
         self.signal(signal)?;

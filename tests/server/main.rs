@@ -4,6 +4,7 @@
 mod fixture;
 #[cfg(target_os = "linux")]
 mod measure;
+#[allow(dead_code, reason = "other test binaries use the rest")]
 mod peer;
 mod program;
 #[allow(dead_code, reason = "other test binaries use the rest")]

@@ -30,6 +30,17 @@ impl Peer {
         sent.expect("the server takes bytes");
     }
 
+    /// Sends `bytes`, and says whether the connection has taken them.
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.client.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Takes a line, without its CR LF. None if the connection is closed.
+    pub(crate) fn try_line(&mut self) -> Option<String> {
+        let line = self.client.line(end()).ok().flatten()?;
+        Some(String::from_utf8(line).expect("lines are ASCII"))
+    }
+
     /// Sends a line and takes the line that answers it.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         self.send(format!("{line}\r\n"));
@@ -53,6 +64,13 @@ impl Peer {
     pub(crate) fn has_line(&mut self, limit: Duration) -> bool {
         let line = self.client.line(Instant::now() + limit);
         line.is_ok_and(|line| line.is_some())
+    }
+
+    /// Takes a line, without its CR LF, if one comes within `limit`.
+    pub(crate) fn line_within(&mut self, limit: Duration) -> Option<String> {
+        let line = self.client.line(Instant::now() + limit);
+        let line = line.expect("the connection stands")?;
+        Some(String::from_utf8(line).expect("lines are ASCII"))
     }
 
     /// Takes `len` bytes and the CR LF behind them.

@@ -102,6 +102,15 @@ fn every_row_counts() {
 }
 
 #[test]
+fn rows_may_come_in_any_order() {
+    let said = b"OK 12\r\n---\n- a\n- b\n\r\n";
+    outcome("a< OK unordered\na| ---\na| - b\na| - a", said).unwrap();
+    fails("a< OK unordered\na| ---\na| - b", said, "- a");
+    fails("a< OK unordered\na| ---\na| - b\na| - b", said, "- a");
+    fails("a< OK unordered\na| - b\na| - a\na| ---", said, "- a");
+}
+
+#[test]
 fn about_means_the_number_or_one_less() {
     assert!(outcome("a< OK\na| t: ~5", b"OK 5\r\nt: 5\n\r\n").is_ok());
     assert!(outcome("a< OK\na| t: ~5", b"OK 5\r\nt: 4\n\r\n").is_ok());
@@ -154,6 +163,8 @@ fn mapped_ids_are_names() {
     outcome_with(script, good, Ids::Mapped).unwrap();
     let bad = b"INSERTED 1025\r\nINSERTED 2049\r\nFOUND 2049 1\r\nx\r\n";
     outcome_with(script, bad, Ids::Mapped).unwrap_err();
+    let twice = b"INSERTED 1025\r\nINSERTED 1025\r\nFOUND 1025 1\r\nx\r\n";
+    outcome_with(script, twice, Ids::Mapped).unwrap_err();
 }
 
 #[test]

@@ -3,18 +3,24 @@
 
 use std::collections::VecDeque;
 
-use beanshard::base::ids::{JobId, Seq, SessionId};
-use beanshard::base::limits::SAFETY_MARGIN_SECS;
+use beanshard::base::ids::{JobId, Seq, SessionId, ShardId};
+use beanshard::base::limits::{GATHER_SECS_MAX, SAFETY_MARGIN_SECS};
 use beanshard::base::time::{Nanos, Secs};
 use beanshard::engine::event::Event;
+use beanshard::session::shards::ShardMap;
 
-use crate::command::{Command, Fate, Role};
+use crate::command::{Command, Fate, Put, Role};
+use crate::names::tube;
 use crate::reply::Reply;
-use crate::truth::Truth;
+use crate::truth::{Truth, Who};
 
 /// See the module's description.
 pub(crate) struct Client {
     pub(crate) id: SessionId,
+    /// Where its connection is.
+    pub(crate) frontend: usize,
+    /// Its session, among all that there ever were.
+    pub(crate) who: Who,
     /// Its name in transcripts.
     pub(crate) number: u64,
     pub(crate) role: Role,
@@ -44,6 +50,10 @@ pub(crate) struct Client {
     pub(crate) reserves: VecDeque<Nanos>,
     pub(crate) is_producer: bool,
     pub(crate) is_worker: bool,
+    /// It has put something that failed: perhaps it counts as a producer.
+    pub(crate) has_tried: bool,
+    /// Why it may lose its connection: something that it asked or holds has an unknown result.
+    pub(crate) may_be_lost: bool,
     pub(crate) input_ended: bool,
     /// The session obeys nothing any more.
     pub(crate) is_closing: bool,
@@ -53,11 +63,23 @@ pub(crate) struct Client {
     pub(crate) last: Option<Reply>,
 }
 
+/// What a client's frontend has had to do with.
+pub(crate) struct Weather<'a> {
+    pub(crate) map: ShardMap,
+    /// Until when there was no way to each shard, the last time that there was none.
+    pub(crate) down_until: &'a [Nanos],
+    /// Nanoseconds for which a command waits for such a shard.
+    pub(crate) owner_wait: u64,
+}
+
 /// A command that is not answered.
 pub(crate) struct Sent {
     pub(crate) command: Command,
-    /// Where in the client's stream of bytes it ends.
+    /// Where in the client's stream of bytes it begins and ends.
+    start: u64,
     pub(crate) end: u64,
+    /// When the first of these bytes arrived.
+    pub(crate) began_at: Option<Nanos>,
 }
 
 /// A reservation as a session knows of it, and when it did.
@@ -86,9 +108,11 @@ impl Told {
 }
 
 impl Client {
-    pub(crate) fn new(id: SessionId, number: u64, role: Role) -> Client {
+    pub(crate) fn new(who: Who, number: u64, frontend: usize, role: Role) -> Client {
         Client {
-            id,
+            id: who.session,
+            frontend,
+            who,
             number,
             role,
             pending: Vec::new(),
@@ -106,6 +130,8 @@ impl Client {
             reserves: VecDeque::new(),
             is_producer: false,
             is_worker: false,
+            has_tried: false,
+            may_be_lost: false,
             input_ended: false,
             is_closing: false,
             must_feed: false,
@@ -115,12 +141,28 @@ impl Client {
     }
 
     /// Sends a command.
-    pub(crate) fn say(&mut self, command: Command) {
+    pub(crate) fn say(&mut self, command: Command, truth: &mut Truth) {
+        truth.accounts.entry(self.who).or_default().say(&command);
         let text = command.text();
+        let start = self.written;
         self.written += text.len() as u64;
         self.pending.extend_from_slice(&text);
-        let end = self.written;
-        self.sent.push_back(Sent { command, end });
+        self.sent.push_back(Sent {
+            command,
+            start,
+            end: self.written,
+            began_at: None,
+        });
+    }
+
+    /// So many more of its bytes have arrived.
+    pub(crate) fn arrive(&mut self, now: Nanos, count: usize) {
+        self.arrived += count as u64;
+        for sent in &mut self.sent {
+            if sent.start < self.arrived {
+                sent.began_at = sent.began_at.or(Some(now));
+            }
+        }
     }
 
     /// Whether it may say something more.
@@ -146,6 +188,60 @@ impl Client {
         let mut told = self.told.iter();
         told.any(|told| told.is_open() && told.id == id && told.deadline > now)
             && !self.sent.iter().any(|sent| sent.command.finishes(id.0))
+    }
+
+    /// Whether something that it has asked, or holds, may be under way at the shard.
+    pub(crate) fn may_need(&self, shard: ShardId, map: ShardMap) -> bool {
+        let at = |name: &str| map.of_tube(tube(name)) == shard;
+        let (mut uses, mut watches) = (at(self.used), self.watched.iter().any(|name| at(name)));
+        let mut needs = self.holds_at(shard, map).next().is_some();
+        for Sent { command, .. } in &self.sent {
+            needs |= match command {
+                Command::Use(name) => {
+                    uses |= at(name);
+                    at(name)
+                }
+                Command::Watch(name) => {
+                    watches |= at(name);
+                    at(name)
+                }
+                Command::Ignore(name) => at(name),
+                Command::Put(_) | Command::Kick(_) | Command::PeekOf(_) => uses,
+                Command::Reserve | Command::ReserveWithTimeout(_) => watches,
+                Command::PauseTube(name, _) | Command::StatsTube(name) => at(name),
+                Command::ReserveJob(id)
+                | Command::Delete(id)
+                | Command::Release(id, ..)
+                | Command::Bury(id, _)
+                | Command::Touch(id)
+                | Command::KickJob(id)
+                | Command::Peek(id)
+                | Command::StatsJob(id) => map.of_job(JobId(*id)) == shard,
+                Command::Stats
+                | Command::ListTubes
+                | Command::ListTubeUsed
+                | Command::ListTubesWatched
+                | Command::Nonsense(..)
+                | Command::LongLine
+                | Command::Last(_) => false,
+            };
+        }
+        needs
+    }
+
+    /// Reservations at the shard of which its session knows.
+    pub(crate) fn holds_at(&self, shard: ShardId, map: ShardMap) -> impl Iterator<Item = &Told> {
+        let told = self.told.iter();
+        told.filter(move |told| told.is_open() && map.of_job(told.id) == shard)
+    }
+
+    /// Its session forgets what it knows of reservations at a shard.
+    pub(crate) fn forget_at(&mut self, now: Nanos, shard: ShardId, map: ShardMap) {
+        for told in &mut self.told {
+            if told.is_open() && map.of_job(told.id) == shard {
+                told.until = Some(now);
+            }
+        }
     }
 
     /// Its session is about to hear this.
@@ -197,9 +293,20 @@ impl Client {
     }
 
     /// Takes a reply: it must be one that the command which is next in turn can have.
-    pub(crate) fn on_reply(&mut self, now: Nanos, reply: Reply, truth: &Truth) {
+    pub(crate) fn on_reply(
+        &mut self,
+        now: Nanos,
+        reply: Reply,
+        truth: &mut Truth,
+        weather: &Weather<'_>,
+    ) {
         let number = self.number;
-        let Some(Sent { command, .. }) = self.sent.pop_front() else {
+        let account = truth.accounts.get_mut(&self.who);
+        let kept = account.map_or(Ok(()), |account| account.answer(&reply));
+        let Some(Sent {
+            command, began_at, ..
+        }) = self.sent.front()
+        else {
             panic!("c{number} is answered without having asked: {reply:?}");
         };
         let line = &reply.line;
@@ -207,6 +314,57 @@ impl Client {
             command.accepts(&reply),
             "c{number} asked {command:?} and was answered {line:?}"
         );
+        assert_eq!(kept, Ok(()), "c{number}: {command:?} and {line:?}");
+        if reply.is("INTERNAL_ERROR") {
+            let began_at = began_at.expect("what is answered has arrived");
+            self.check_failure(now, began_at, weather);
+            truth.see(match command {
+                Command::Stats | Command::ListTubes => "failed gathering",
+                _ => "failed",
+            });
+            self.on_failure();
+            return;
+        }
+        let Some(Sent { command, .. }) = self.sent.pop_front() else {
+            return;
+        };
+        self.on_answer(now, &command, &reply, truth);
+        self.last = Some(reply);
+    }
+
+    /// A command fails if there was no way to a shard for long enough, or if a shard has not told
+    /// in time what was to be gathered.
+    fn check_failure(&self, now: Nanos, began_at: Nanos, weather: &Weather<'_>) {
+        let number = self.number;
+        let command = &self.sent[0].command;
+        let gathers = matches!(command, Command::Stats | Command::ListTubes);
+        let in_time = now < began_at.after(Secs(GATHER_SECS_MAX));
+        let is_needed = |shard: &ShardId| gathers || self.may_need(*shard, weather.map);
+        let mut needed = weather.map.all().iter().filter(is_needed);
+        let was_down = needed.any(|shard| weather.down_until[usize::from(shard.0)] >= began_at);
+        if gathers {
+            assert!(was_down || !in_time, "c{number}: {command:?} fails early");
+            return;
+        }
+        assert!(was_down, "c{number}: {command:?} fails without a cause");
+        let waited = now.since(began_at);
+        let least = weather.owner_wait;
+        assert!(waited >= least, "c{number}: {command:?} fails early");
+    }
+
+    /// The next command has failed: nothing has changed.
+    fn on_failure(&mut self) {
+        if let Some(sent) = self.sent.pop_front() {
+            self.has_tried |= matches!(sent.command, Command::Put(_));
+            if sent.command.is_reserve() {
+                self.reserves.pop_front();
+            }
+        }
+        self.last = None;
+    }
+
+    fn on_answer(&mut self, now: Nanos, command: &Command, reply: &Reply, truth: &mut Truth) {
+        let line = &reply.line;
         if let (true, Some(id)) = (reply.is("RESERVED") || reply.is("FOUND"), reply.id()) {
             let body = &truth.bodies[&JobId(id)];
             assert!(
@@ -219,14 +377,14 @@ impl Client {
             self.own.push(id);
         }
         match command {
-            Command::Put(put) => self.on_put(&reply, put.fate, truth),
+            Command::Put(put) => self.on_put(reply, put, truth),
             Command::Delete(id) if reply.is("DELETED") => {
-                assert!(truth.deleted.contains(&JobId(id)), "{id} is deleted");
+                assert!(truth.deleted.contains(&JobId(*id)), "{id} is deleted");
             }
-            Command::Reserve => self.on_reserve(now, &reply, None),
-            Command::ReserveWithTimeout(secs) => self.on_reserve(now, &reply, Some(secs)),
+            Command::Reserve => self.on_reserve(now, reply, None),
+            Command::ReserveWithTimeout(secs) => self.on_reserve(now, reply, Some(*secs)),
             Command::Use(tube) => self.used = tube,
-            Command::Watch(_) | Command::Ignore(_) => self.on_watch(&command, &reply),
+            Command::Watch(_) | Command::Ignore(_) => self.on_watch(command, reply),
             Command::ListTubeUsed => assert_eq!(reply.line, format!("USING {}", self.used)),
             Command::ListTubesWatched => assert_eq!(reply.items(), self.watched),
             Command::ListTubes => {
@@ -239,13 +397,14 @@ impl Client {
             }
             _ => {}
         }
-        self.last = Some(reply);
     }
 
-    fn on_put(&mut self, reply: &Reply, fate: Fate, truth: &Truth) {
-        self.is_producer |= fate != Fate::TooBig;
+    fn on_put(&mut self, reply: &Reply, put: &Put, truth: &Truth) {
+        self.is_producer |= put.fate != Fate::TooBig;
         if let Some(id) = reply.id() {
-            assert!(truth.bodies.contains_key(&JobId(id)), "{id} was put");
+            let body = truth.bodies.get(&JobId(id));
+            let body = body.unwrap_or_else(|| panic!("{id} was not put"));
+            assert!(body[..] == put.body, "{id} is another job");
             self.own.push(id);
         }
     }

@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::reply::Reply;
 
 /// A command, or something that is none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Put(Put),
     Use(&'static str),
@@ -38,8 +38,8 @@ pub(crate) enum Command {
     Last(&'static str),
 }
 
-/// A job to be put.
-#[derive(Clone, Debug)]
+/// A job to be put. No two have the same body.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Put {
     pub(crate) pri: u32,
     pub(crate) delay: u32,
@@ -77,6 +77,8 @@ pub(crate) struct Topics<'a> {
     pub(crate) body_len_mean: u64,
     /// Whether there are jobs enough.
     pub(crate) is_full: bool,
+    /// Number of this command among all.
+    pub(crate) number: u64,
 }
 
 const NONSENSE: [(&str, &str); 6] = [
@@ -173,6 +175,19 @@ impl Command {
         }
     }
 
+    /// Whether the command may be answered that it has failed: it asks owners.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Command::Put(put) => put.fate != Fate::TooBig,
+            Command::Nonsense(..)
+            | Command::LongLine
+            | Command::Last(_)
+            | Command::ListTubeUsed
+            | Command::ListTubesWatched => false,
+            _ => true,
+        }
+    }
+
     /// Whether the reply is of a form that the command can have, as far as the command tells.
     pub(crate) fn accepts(&self, reply: &Reply) -> bool {
         let words: Vec<&str> = reply.line.split(' ').collect();
@@ -212,6 +227,7 @@ impl Command {
             (Command::Nonsense(_, answer), [line]) => line == answer,
             (Command::LongLine, ["BAD_FORMAT"]) => true,
             (_, ["NOT_FOUND"]) => self.speaks_of_something(),
+            (_, ["INTERNAL_ERROR"]) => self.can_fail(),
             _ => false,
         }
     }
@@ -259,8 +275,8 @@ fn random_put(random: &mut Random, topics: &Topics<'_>) -> Command {
         Fate::TooBig => topics.body_len_max as usize + 1 + random.index(9),
         Fate::Inserted | Fate::Unterminated => random.index(topics.body_len_mean as usize),
     };
-    let mut body = format!("{:x}", random.next()).into_bytes();
-    body.resize(len.min(topics.body_len_max as usize + 10), b'.');
+    let mut body = format!("{:x}", topics.number).into_bytes();
+    body.resize(body.len().max(len), b'.');
     Command::Put(Put {
         pri: pick_pri(random),
         delay: random.below(8).saturating_sub(5) as u32,

@@ -2,19 +2,26 @@
 //! of a link that takes no time. With one shard in reach there is nothing to coordinate, so what
 //! the clients are answered is the same to the byte.
 
-use beanshard::base::ids::{Caller, JobId, SessionId, ShardId};
+use beanshard::base::ids::{Caller, Generation, JobId, RunId, SessionId, ShardId};
 use beanshard::base::time::Nanos;
+use beanshard::channel::Terms;
+use beanshard::channel::remote::{self, RemoteShards};
 use beanshard::engine::host::{NoJournal, Outbox, Ticket};
 use beanshard::engine::op::Op;
+use beanshard::role::hub::Hub;
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::{ShardMap, Shards};
 use beanshard::session::stats::ProcessStats;
 use beanshard::session::table::{Fed, MultiWatch, Sessions, Settings};
+use beanshard::wire::control::Hello;
+use beanshard::wire::frame::Frame;
+use beanshard::wire::header::Ends;
+use beanshard::wire::kind::Sender;
 
 use crate::command::{Command, Role, Topics};
-use crate::link::{SimShards, engine_of, hasher};
 use crate::random::Random;
-use crate::truth::{Seen, Truth};
+use crate::truth::Seen;
+use crate::witness::{engine_of, hasher};
 
 /// The one shard.
 const SHARD: ShardId = ShardId(0);
@@ -60,7 +67,11 @@ impl Shards for Direct {
 
 /// What it takes to let a table and its shard speak.
 trait Glue: Shards + Sized {
-    fn new(map: ShardMap) -> Self;
+    /// What is at the other end of the link, if there is one.
+    type Far;
+    fn new(map: ShardMap) -> (Self, Self::Far);
+    /// There is a link.
+    fn connect(side: &mut Side<Self>, now: Nanos);
     /// Delivers what is on its way.
     fn pump(side: &mut Side<Self>, now: Nanos);
     /// Lets the shard do what is due.
@@ -68,9 +79,13 @@ trait Glue: Shards + Sized {
 }
 
 impl Glue for Direct {
-    fn new(map: ShardMap) -> Direct {
-        Direct(Shard::new(engine_of(map, SHARD), NoJournal))
+    type Far = ();
+
+    fn new(map: ShardMap) -> (Direct, ()) {
+        (Direct(Shard::new(engine_of(map, SHARD), NoJournal)), ())
     }
+
+    fn connect(_: &mut Side<Direct>, _: Nanos) {}
 
     fn pump(_: &mut Side<Direct>, _: Nanos) {}
 
@@ -80,31 +95,59 @@ impl Glue for Direct {
     }
 }
 
-impl Glue for SimShards {
-    fn new(map: ShardMap) -> SimShards {
-        SimShards::new(map)
+impl Glue for RemoteShards {
+    type Far = Hub<Shard<NoJournal>>;
+
+    fn new(map: ShardMap) -> (RemoteShards, Self::Far) {
+        let shard = Shard::new(engine_of(map, SHARD), NoJournal);
+        (RemoteShards::new(map), Hub::new(shard))
     }
 
-    fn pump(side: &mut Side<SimShards>, now: Nanos) {
-        while !side.table.shards.is_quiet() {
-            let link = &mut side.table.shards.links[0];
-            link.deliver(now, &mut side.truth);
-            while let Some((to, event)) = side.table.shards.links[0].events.pop_front() {
-                side.table.hear(now, SHARD, to, event.event());
+    fn connect(side: &mut Side<RemoteShards>, now: Nanos) {
+        let ends = Ends {
+            topology: ShardMap::new(1).fingerprint(),
+            sender: Generation(1),
+            receiver: Generation(2),
+        };
+        let own = Hello::new(RunId(3), ends, Sender::Frontend, 0);
+        let awaited = Hello::new(RunId(3), ends.reversed(), Sender::Owner, 0);
+        let terms = |own, awaited| Terms::new(own, awaited, BODY_LEN_MAX);
+        remote::connect(&mut side.table, now, SHARD, &terms(own, awaited));
+        side.far.connect(now, &terms(awaited, own));
+    }
+
+    fn pump(side: &mut Side<RemoteShards>, now: Nanos) {
+        let Side { table, far, .. } = side;
+        loop {
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            table.shards.end(SHARD).write(&mut up, usize::MAX);
+            let mut rest = &up[..];
+            let expected = far.expected(0).expect("there is a link");
+            while let Some(frame) = Frame::cut(&mut rest, &expected).expect("frames are sound") {
+                far.take(now, 0, frame).expect("nothing is refused");
+            }
+            far.write(0, &mut down, usize::MAX, Ticket(0));
+            let mut rest = &down[..];
+            let expected = *table.shards.end(SHARD).expected().expect("there is a link");
+            while let Some(frame) = Frame::cut(&mut rest, &expected).expect("frames are sound") {
+                remote::hear(table, now, SHARD, frame).expect("nothing is refused");
+            }
+            if up.is_empty() && down.is_empty() {
+                return;
             }
         }
     }
 
-    fn tick(side: &mut Side<SimShards>, now: Nanos) {
-        side.table.shards.links[0].tick(now, &mut side.truth);
+    fn tick(side: &mut Side<RemoteShards>, now: Nanos) {
+        side.far.tick(now);
     }
 }
 
 /// One of the two.
-struct Side<S> {
+struct Side<S: Glue> {
     table: Sessions<S>,
     clients: Vec<(SessionId, Vec<u8>)>,
-    truth: Truth,
+    far: S::Far,
 }
 
 impl<S: Glue> Side<S> {
@@ -119,11 +162,14 @@ impl<S: Glue> Side<S> {
             owner_wait: 0,
             multi_watch: MultiWatch::Serve,
         };
+        let (shards, far) = S::new(map);
         let mut side = Side {
-            table: Sessions::new(S::new(map), settings),
+            table: Sessions::new(shards, settings),
             clients: Vec::new(),
-            truth: Truth::default(),
+            far,
         };
+        S::connect(&mut side, now);
+        S::pump(&mut side, now);
         for _ in 0..CLIENTS {
             let id = side.table.open(now);
             side.clients.push((id, Vec::new()));
@@ -211,10 +257,10 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
     let mut random = Random::new(seed);
     let mut now = Nanos(1_000_000_000_000);
     let mut near: Side<Direct> = Side::new(now);
-    let mut far: Side<SimShards> = Side::new(now);
+    let mut far: Side<RemoteShards> = Side::new(now);
     let mut ids: Vec<u64> = Vec::new();
     // A step here is a good many steps of the other test.
-    for _ in 0..steps / 10 {
+    for step in 0..steps / 10 {
         let index = random.index(CLIENTS);
         match random.below(40) {
             0 => {
@@ -231,7 +277,7 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
                 far.tick(now);
             }
             _ => {
-                let text = random_text(&mut random, &ids);
+                let text = random_text(&mut random, &ids, step);
                 if verbose {
                     eprintln!("c{index} < {}", text.escape_ascii());
                 }
@@ -254,11 +300,11 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
             ids.extend(lines.filter_map(inserted));
         }
     }
-    far.truth.seen
+    Seen::new()
 }
 
 /// One to three commands.
-fn random_text(random: &mut Random, ids: &[u64]) -> Vec<u8> {
+fn random_text(random: &mut Random, ids: &[u64], number: u64) -> Vec<u8> {
     let topics = Topics {
         role: random.pick(&[Role::Any, Role::Producer]),
         tubes: &TUBES,
@@ -267,6 +313,7 @@ fn random_text(random: &mut Random, ids: &[u64]) -> Vec<u8> {
         body_len_max: BODY_LEN_MAX,
         body_len_mean: 40,
         is_full: false,
+        number,
     };
     let count = 1 + random.below(3);
     let commands = (0..count).map(|_| Command::random(random, &topics).text());

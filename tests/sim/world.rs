@@ -1,25 +1,23 @@
-//! The world of one run: clients, the table of their sessions, shards, the links between, a clock,
-//! and a scheduler that picks what happens next. Every way for something to happen is a function
-//! here, and whatever happens is checked.
+//! The world of one run: clients, frontends with their sessions, owners with their shards, the
+//! links between, a clock, and a scheduler that picks what happens next. Every way for something
+//! to happen is a function, and whatever happens is checked.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use beanshard::base::ids::{Caller, SessionId};
+use beanshard::base::ids::{Generation, SessionId, ShardId};
 use beanshard::base::name::TubeName;
 use beanshard::base::time::Nanos;
-use beanshard::engine::event::Event;
-use beanshard::engine::op::{Op, Style};
-use beanshard::proto::command::Kind;
 use beanshard::session::shards::ShardMap;
-use beanshard::session::stats::ProcessStats;
-use beanshard::session::table::{Fed, MultiWatch, Sessions, Settings, Traced};
+use beanshard::wire::credit::Amount;
 
+use crate::channel::Channel;
 use crate::client::Client;
-use crate::command::{Command, Role, Topics};
-use crate::link::{Ask, SimShards, hasher};
-use crate::owned::{NAMES, tube};
+use crate::fault::Fault;
+use crate::names::{NAMES, tube};
+use crate::process::{Frontend, News, Owner};
 use crate::random::Random;
-use crate::reply::Reply;
 use crate::truth::Truth;
 
 /// See the module's description.
@@ -27,49 +25,82 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) now: Nanos,
     pub(crate) map: ShardMap,
-    pub(crate) table: Sessions<SimShards>,
+    pub(crate) frontends: Vec<Frontend>,
+    pub(crate) owners: Vec<Owner>,
+    /// Links by their numbers.
+    pub(crate) channels: BTreeMap<u64, Channel>,
+    pub(crate) last_link: u64,
+    /// Links that processes have not been given yet.
+    pub(crate) news: Vec<News>,
+    /// Of the process that was started last.
+    pub(crate) generation: Generation,
     pub(crate) clients: Vec<Client>,
-    /// Clients since the start.
+    /// Clients since the start, and commands that they have said.
     pub(crate) opened: u64,
-    pub(crate) truth: Truth,
+    pub(crate) spoken: u64,
+    pub(crate) truth: Rc<RefCell<Truth>>,
     pub(crate) tubes: Vec<&'static str>,
     /// Ids of all jobs that were put, in that order.
-    all: Vec<u64>,
-    profile: Profile,
+    pub(crate) all: Vec<u64>,
+    pub(crate) profile: Profile,
     /// Whether to tell what happens.
-    verbose: bool,
+    pub(crate) verbose: bool,
 }
 
 /// What tells one run from another besides its chances.
-struct Profile {
-    clients: usize,
+pub(crate) struct Profile {
+    pub(crate) frontends: usize,
+    pub(crate) clients: usize,
     /// Chance that everything on its way arrives before something else happens.
     swift: u64,
-    /// A shard whose events come late.
-    late_shard: Option<usize>,
+    /// An owner that is heard late.
+    late_owner: Option<usize>,
     /// Chance that a client leaves replies unread for a while.
-    slow_reader: u64,
-    body_len_max: u32,
-    body_len_mean: u64,
+    pub(crate) slow_reader: u64,
+    pub(crate) body_len_max: u32,
+    pub(crate) body_len_mean: u64,
     /// Longest step of time that is usual, in milliseconds.
     pass_ms: u64,
-    jobs_max: usize,
-    pipeline: u64,
+    pub(crate) jobs_max: usize,
+    pub(crate) pipeline: u64,
+    /// How much may be under way to an owner.
+    pub(crate) window: Amount,
+    /// Nanoseconds for which a command waits for an owner.
+    pub(crate) owner_wait: u64,
+    /// What goes wrong, and with what chance in a thousand at each step.
+    pub(crate) faults: Vec<Fault>,
+    fault_rate: u64,
+    /// Chance that something that is broken is looked after, at each step.
+    repair: u64,
 }
 
 impl Profile {
     fn random(random: &mut Random) -> Profile {
-        let big = random.percent(10);
+        let size = random.below(100);
+        let (body_len_max, body_len_mean) = match size {
+            0..3 => (300_000, 200_000),
+            3..13 => (20_000, 20_000),
+            _ => (3_000, 40),
+        };
         Profile {
+            frontends: random.pick(&[1, 1, 2, 2, 2, 3]),
             clients: 5 + random.index(4),
             swift: random.pick(&[0, 0, 20, 60, 95]),
-            late_shard: random.percent(60).then(|| random.index(5)),
+            late_owner: random.percent(60).then(|| random.index(5)),
             slow_reader: random.pick(&[0, 0, 30]),
-            body_len_max: if big { 20_000 } else { 3_000 },
-            body_len_mean: if big { 20_000 } else { 40 },
+            body_len_max,
+            body_len_mean,
             pass_ms: random.pick(&[30, 400, 1_500]),
             jobs_max: random.pick(&[4, 12, 30]),
             pipeline: random.pick(&[1, 3, 6]),
+            window: Amount {
+                asks: random.pick(&[1, 2, 4, 9, 60]),
+                bytes: random.pick(&[1, 200, 900, 5_000]),
+            },
+            owner_wait: random.pick(&[1, 50, 1_000]) * 1_000_000,
+            faults: Fault::some(random),
+            fault_rate: random.pick(&[2, 5, 20]),
+            repair: random.pick(&[2, 10, 40]),
         }
     }
 }
@@ -81,86 +112,122 @@ macro_rules! say {
         }
     };
 }
+pub(crate) use say;
+
+/// Frames of a session that may wait for credit: it is introduced, asks, goes on, and leaves.
+const WAITING_MAX: usize = 16;
+
+/// How often something is tried that comes to an end at one moment.
+const TURNS_MAX: usize = 20_000;
 
 impl World {
     pub(crate) fn new(seed: u64, verbose: bool) -> World {
         let mut random = Random::new(seed);
         let map = ShardMap::new(random.pick(&[1, 2, 2, 3, 3, 5]));
         let profile = Profile::random(&mut random);
-        let settings = Settings {
-            map,
-            body_len_max: profile.body_len_max,
-            hasher: hasher(),
-            traced: true,
-            frontend: 0,
-            owner_wait: 0,
-            multi_watch: MultiWatch::Serve,
-        };
         let mut world = World {
             tubes: pick_tubes(&mut random, map),
             random,
             now: Nanos(1_000_000_000_000),
             map,
-            table: Sessions::new(SimShards::new(map), settings),
+            frontends: Vec::new(),
+            owners: Vec::new(),
+            channels: BTreeMap::new(),
+            last_link: 0,
+            news: Vec::new(),
+            generation: Generation::NONE,
             clients: Vec::new(),
             opened: 0,
-            truth: Truth::default(),
+            spoken: 0,
+            truth: Rc::default(),
             all: Vec::new(),
             profile,
             verbose,
         };
-        say!(world, "shards {} tubes {:?}", map.all().len(), world.tubes);
+        for o in 0..world.owner_count() {
+            world.start_owner(o);
+        }
+        for f in 0..world.profile.frontends {
+            world.start_frontend(f);
+        }
+        say!(world, "owners {} tubes {:?}", map.all().len(), world.tubes);
+        say!(world, "frontends {}", world.profile.frontends);
+        say!(world, "faults {:?}", world.profile.faults);
+        if world.profile.faults.is_empty() {
+            world.settle();
+        }
         for _ in 0..world.profile.clients {
             world.open_settled();
         }
         world
     }
 
+    pub(crate) fn owner_count(&self) -> usize {
+        self.map.all().len()
+    }
+
     /// Lets something happen.
     pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0..17 => self.talk(),
-            17..34 => self.arrive_some(),
-            34..56 => self.deliver_some(),
-            56..78 => self.hear_some(),
-            78..83 => {
-                let shard = self.some_shard();
-                self.tick_engine(shard);
+            17..32 => self.arrive_some(),
+            32..52 => self.go_up(),
+            52..74 => self.go_down(),
+            74..79 => {
+                let o = self.some_owner();
+                self.tick_owner(o);
             }
-            83..86 => self.tick_table(),
-            86..90 => self.pass_some(),
-            90..92 => self.close_some(),
-            92..93 => self.end_input_of_some(),
-            93..95 => self.answer_stats(),
+            79..84 => {
+                let f = self.some_frontend();
+                self.tick_frontend(f);
+            }
+            84..88 => self.pass_some(),
+            88..90 => self.close_some(),
+            90..91 => self.end_input_of_some(),
+            91..93 => {
+                let f = self.some_frontend();
+                self.answer_stats(f);
+            }
             _ => self.serve_some(),
         }
+        if !self.profile.faults.is_empty() {
+            if self.random.below(1_000) < self.profile.fault_rate {
+                let fault = self.random.index(self.profile.faults.len());
+                self.suffer(self.profile.faults[fault]);
+            }
+            if self.random.percent(self.profile.repair) {
+                self.repair_some();
+            }
+        }
         if self.random.percent(self.profile.swift) {
-            self.drain_links();
+            self.pump();
         }
     }
 
-    /// Lets everything arrive and everybody be answered, without time passing.
+    /// Lets everything be repaired and arrive, and everybody be answered, without time passing.
     pub(crate) fn settle(&mut self) {
-        for _ in 0..10_000 {
+        for _ in 0..TURNS_MAX {
+            self.repair_all();
             (0..self.clients.len()).for_each(|index| self.arrive(index, usize::MAX));
-            self.drain_links();
-            (0..self.shard_count()).for_each(|shard| self.tick_engine(shard));
-            self.drain_links();
-            self.tick_table();
-            self.answer_stats();
+            let mut moved = self.pump();
+            (0..self.owner_count()).for_each(|o| self.tick_owner(o));
+            moved |= self.pump();
+            for f in 0..self.frontends.len() {
+                self.tick_frontend(f);
+                self.answer_stats(f);
+                moved |= !self.frontends[f].due.is_empty();
+            }
+            moved |= self.pump();
             while let Some(index) = self.clients.iter().position(|c| c.is_touched) {
                 self.serve(index, usize::MAX);
+                moved = true;
             }
             let arrived = self.clients.iter().all(|client| client.pending.is_empty());
-            if arrived && self.table.shards.is_quiet() && !self.table.is_stats_due() {
+            if arrived && !moved && self.is_mended() {
                 return;
             }
         }
         panic!("there is no end to what happens at one moment");
-    }
-
-    pub(crate) fn shard_count(&self) -> usize {
-        self.table.shards.links.len()
     }
 
     /// Moves the clock.
@@ -171,212 +238,11 @@ impl World {
 
     /// When something is due by itself.
     pub(crate) fn next_moment(&self) -> Option<Nanos> {
-        let links = self.table.shards.links.iter();
-        let due = links.filter_map(|link| link.engine.next_deadline());
-        due.chain(self.table.next_moment()).min()
-    }
-}
-
-/// Clients come, speak and go.
-impl World {
-    pub(crate) fn open(&mut self) {
-        let id = self.table.open(self.now);
-        self.opened += 1;
-        let roles = [Role::Producer, Role::Worker, Role::Worker, Role::Any];
-        let role = self.random.pick(&roles);
-        say!(self, "c{} opens", self.opened);
-        self.clients.push(Client::new(id, self.opened, role));
-        self.look();
-    }
-
-    /// One comes and says where it wants to put and reserve.
-    fn open_settled(&mut self) {
-        self.open();
-        let Some(client) = self.clients.last_mut() else {
-            return;
-        };
-        client.say(Command::Use(self.random.pick(&self.tubes)));
-        if client.role != Role::Producer {
-            for _ in 0..self.random.below(4) {
-                client.say(Command::Watch(self.random.pick(&self.tubes)));
-            }
-            if self.random.percent(30) {
-                client.say(Command::Ignore("default"));
-            }
-        }
-    }
-
-    /// The connection of a client is lost.
-    pub(crate) fn close(&mut self, index: usize) {
-        let client = self.clients.swap_remove(index);
-        say!(self, "c{} is gone", client.number);
-        self.table.close(self.now, client.id);
-        assert!(self.table.replies(client.id).is_none());
-        self.look();
-    }
-
-    fn close_some(&mut self) {
-        if self.clients.len() < self.profile.clients {
-            self.open_settled();
-        } else if self.random.percent(40)
-            && let Some(index) = self.some_client()
-        {
-            self.close(index);
-        }
-    }
-
-    fn end_input_of_some(&mut self) {
-        let Some(index) = self.some_client() else {
-            return;
-        };
-        let client = &mut self.clients[index];
-        if client.input_ended || client.is_closing {
-            return;
-        }
-        // What has not arrived by now is cut off, in the middle of a command perhaps.
-        client.input_ended = true;
-        client.pending.clear();
-        let (id, number) = (client.id, client.number);
-        say!(self, "c{number} ends its input");
-        self.table.end_input(self.now, id);
-        self.look();
-        self.serve(index, usize::MAX);
-    }
-
-    fn talk(&mut self) {
-        let Some(index) = self.some_client() else {
-            return;
-        };
-        let client = &mut self.clients[index];
-        for _ in 0..=self.random.below(self.profile.pipeline) {
-            if !client.may_speak() || client.sent.len() > 8 {
-                return;
-            }
-            let topics = Topics {
-                role: client.role,
-                tubes: &self.tubes,
-                own: &client.own,
-                all: &self.all,
-                body_len_max: self.profile.body_len_max,
-                body_len_mean: self.profile.body_len_mean,
-                is_full: self.truth.jobs.len() >= self.profile.jobs_max,
-            };
-            client.say(Command::random(&mut self.random, &topics));
-        }
-        if self.random.percent(50) {
-            self.arrive(index, usize::MAX);
-        }
-    }
-
-    fn arrive_some(&mut self) {
-        let most = self.random.pick(&[1, 9, 200, 9_000]);
-        if let Some(index) = self.some_client() {
-            self.arrive(index, most);
-        }
-    }
-
-    /// Lets up to `most` bytes of a client arrive.
-    fn arrive(&mut self, index: usize, most: usize) {
-        let client = &mut self.clients[index];
-        if client.is_closing {
-            client.pending.clear();
-        }
-        let mut count = client.pending.len().min(most);
-        if count == 0 {
-            return;
-        }
-        // A large body is read straight to where it stays, as from a socket.
-        if client.unfed.is_empty()
-            && let Some((body, wanted)) = self.table.direct(client.id)
-        {
-            count = count.min(wanted);
-            body.extend(client.pending.drain(..count));
-        } else {
-            client.unfed.extend(client.pending.drain(..count));
-        }
-        client.arrived += count as u64;
-        self.feed(index);
-    }
-
-    fn feed(&mut self, index: usize) {
-        let client = &mut self.clients[index];
-        let mut bytes = &client.unfed[..];
-        let before = bytes.len();
-        let fed = self.table.feed(self.now, client.id, &mut bytes);
-        let used = before - bytes.len();
-        let text = client.unfed[..used].escape_ascii();
-        if self.verbose && used > 0 {
-            let (seconds, text) = (self.now.0 as f64 / 1e9, text.to_string());
-            let shown = &text[..text.len().min(70)];
-            eprintln!("{seconds:9.3}  c{} < {shown} {fed:?}", client.number);
-        }
-        client.unfed.drain(..used);
-        client.must_feed = fed == Fed::Waits;
-        client.is_closing |= fed == Fed::Closing;
-        self.look();
-    }
-
-    fn serve_some(&mut self) {
-        let touched: Vec<usize> = (0..self.clients.len())
-            .filter(|&index| self.clients[index].is_touched)
-            .collect();
-        if touched.is_empty() {
-            return;
-        }
-        let index = self.random.pick(&touched);
-        let slow = self.random.percent(self.profile.slow_reader);
-        self.serve(index, if slow { 50 } else { usize::MAX });
-    }
-
-    /// Does what the network does for a session that is touched: sends up to `most` bytes of
-    /// replies, feeds on, and closes what is over.
-    fn serve(&mut self, index: usize, most: usize) {
-        let sent_all = self.send(index, most);
-        self.clients[index].is_touched = !sent_all;
-        if self.clients[index].must_feed {
-            self.feed(index);
-        }
-        let client = &self.clients[index];
-        let is_over = client.input_ended && !client.must_feed && self.table.is_answered(client.id);
-        let is_idle = sent_all && !client.is_touched;
-        if is_idle && (client.is_closing || is_over) {
-            assert!(
-                client.is_answered(),
-                "c{} was owed something",
-                client.number
-            );
-            self.close(index);
-        }
-    }
-
-    /// Lets a client read up to `most` bytes of what it is owed. Whether that was all.
-    fn send(&mut self, index: usize, most: usize) -> bool {
-        let client = &mut self.clients[index];
-        let Some(mut replies) = self.table.replies(client.id) else {
-            return true;
-        };
-        let mut slices = [&[][..]; 8];
-        let filled = replies.slices(&mut slices);
-        let mut bytes = slices[..filled].concat();
-        bytes.truncate(most);
-        replies.advance(bytes.len());
-        let sent_all = replies.is_empty();
-        drop(replies);
-        self.table.recycle(client.id);
-        client.received.extend_from_slice(&bytes);
-        while let Some(reply) = Reply::cut(&mut client.received) {
-            say!(self, "c{} > {}", client.number, reply.line);
-            if reply.is("INSERTED") {
-                self.all.extend(reply.id());
-            }
-            client.on_reply(self.now, reply, &self.truth);
-        }
-        sent_all
-    }
-
-    fn some_client(&mut self) -> Option<usize> {
-        let count = self.clients.len();
-        (count > 0).then(|| self.random.index(count))
+        let hubs = self.owners.iter().filter_map(|owner| owner.hub.as_ref());
+        let tables = self.frontends.iter().filter_map(|f| f.sessions.as_ref());
+        let due = hubs.filter_map(|hub| hub.shard.next_deadline());
+        due.chain(tables.filter_map(|table| table.next_moment()))
+            .min()
     }
 
     pub(crate) fn index_of(&self, id: SessionId) -> Option<usize> {
@@ -384,122 +250,118 @@ impl World {
     }
 }
 
-/// Links, shards and time.
+/// Links, owners and time.
 impl World {
-    fn some_shard(&mut self) -> usize {
-        let count = self.shard_count();
-        self.random.index(count)
+    pub(crate) fn some_owner(&mut self) -> usize {
+        self.random.index(self.owners.len())
     }
 
-    fn deliver_some(&mut self) {
-        let shard = self.some_shard();
-        for _ in 0..=self.random.below(4) {
-            self.deliver(shard);
+    pub(crate) fn some_frontend(&mut self) -> usize {
+        self.random.index(self.frontends.len())
+    }
+
+    /// Two at the ends of a link.
+    pub(crate) fn some_pair(&mut self) -> (usize, usize) {
+        (self.some_frontend(), self.some_owner())
+    }
+
+    fn go_up(&mut self) {
+        // Mostly there is nothing to do for one of the pairs.
+        for _ in 0..4 {
+            let (f, o) = self.some_pair();
+            let room = self.random.pick(&[60, 5_000, usize::MAX]);
+            let said = self.say_up(f, o, room);
+            self.look_at_credit(f, o);
+            let most = self.random.pick(&[0, 30, 500, 70_000, usize::MAX]);
+            let frames = self.random.index(5);
+            if self.deliver(f, o, most, frames) || said {
+                return;
+            }
         }
     }
 
-    fn deliver(&mut self, shard: usize) {
-        self.table.shards.links[shard].asks.flow();
-        match self.table.shards.links[shard].asks.front() {
-            Some(Ask::Submit(from, op)) => {
-                say!(self, "    {} -> s{shard} {op:?}", caller(from));
-                self.check_reach(shard, from.session, op);
+    fn go_down(&mut self) {
+        for _ in 0..4 {
+            let (f, o) = self.some_pair();
+            let room = self.random.pick(&[60, 5_000, usize::MAX]);
+            let said = self.say_down(f, o, room);
+            if self.profile.late_owner == Some(o) && self.random.percent(90) {
+                return;
             }
-            Some(Ask::Attach(_)) => {}
-            Some(Ask::Detach(id)) => {
-                say!(self, "    c{} -> s{shard} Detach", id.number >> 24);
+            let most = self.random.pick(&[0, 30, 500, 70_000, usize::MAX]);
+            let frames = self.random.index(5);
+            if self.hear(f, o, most, frames) || said {
+                return;
             }
-            None => return,
         }
-        let link = &mut self.table.shards.links[shard];
-        link.deliver(self.now, &mut self.truth);
     }
 
-    /// A reserve asks those shards that have a watched tube, and makes them compare offers only if
-    /// they are several.
-    fn check_reach(&self, shard: usize, session: SessionId, op: &Op<'_>) {
-        let client = self.clients.iter().find(|client| client.id == session);
-        // What the client watches is known once it has read all answers.
-        if let (Some(client), Op::Reserve { style, .. }) = (client, op)
-            && client.reserves()
-            && !client.is_touched
-        {
-            let shards = client
-                .watched
-                .iter()
-                .map(|name| self.map.of_tube(tube(name)));
-            let shards: BTreeSet<usize> = shards.map(|shard| usize::from(shard.0)).collect();
+    /// Delivers everything that is on its way, and what follows, in some order. Whether anything
+    /// was.
+    pub(crate) fn pump(&mut self) -> bool {
+        let (frontends, owners) = (self.frontends.len(), self.owners.len());
+        let mut moved = false;
+        for _ in 0..TURNS_MAX {
+            let mut goes_on = false;
+            let first = self.random.index(frontends * owners * 2);
+            for turn in 0..frontends * owners * 2 {
+                let turn = (first + turn) % (frontends * owners * 2);
+                let (f, o) = (turn / 2 % frontends, turn / 2 / frontends);
+                let frames = 1 + self.random.index(6);
+                goes_on |= if turn.is_multiple_of(2) {
+                    let said = self.say_up(f, o, usize::MAX);
+                    self.deliver(f, o, usize::MAX, frames) || said
+                } else {
+                    let said = self.say_down(f, o, usize::MAX);
+                    self.hear(f, o, usize::MAX, frames) || said
+                };
+            }
+            if !goes_on {
+                return moved;
+            }
+            moved = true;
+        }
+        panic!("there is no end to what goes over links");
+    }
+
+    fn tick_owner(&mut self, o: usize) {
+        let now = self.now;
+        let owner = &mut self.owners[o];
+        if let (true, Some(hub)) = (owner.turns(), &mut owner.hub) {
+            hub.tick(now);
+        }
+    }
+
+    fn tick_frontend(&mut self, f: usize) {
+        let now = self.now;
+        let frontend = &mut self.frontends[f];
+        if !frontend.turns() {
+            return;
+        }
+        let table = frontend.table();
+        table.tick(now);
+        let moment = table.next_moment();
+        assert!(moment.is_none_or(|moment| moment > now));
+        #[cfg(debug_assertions)]
+        table.check_invariants();
+        self.check_waiting(f);
+        self.look(f);
+    }
+
+    /// What waits for credit is what sessions had begun when it ran out.
+    fn check_waiting(&mut self, f: usize) {
+        let clients = self.clients.iter().filter(|client| client.frontend == f);
+        let frontend = &mut self.frontends[f];
+        // Who is gone and had been introduced is still to be detached.
+        let sessions = clients.count() + self.profile.window.asks as usize;
+        for o in 0..self.owners.len() {
+            let shards = &mut frontend.table().shards;
+            let waiting = shards.end(ShardId(o as u8)).waiting();
             assert!(
-                shards.contains(&shard),
-                "c{} watches at {shards:?}",
-                client.number
-            );
-            assert_eq!(*style == Style::Take, shards.len() == 1);
-        }
-    }
-
-    fn hear_some(&mut self) {
-        let shard = self.some_shard();
-        if self.profile.late_shard == Some(shard) && self.random.percent(90) {
-            return;
-        }
-        for _ in 0..=self.random.below(4) {
-            self.hear(shard);
-        }
-    }
-
-    fn hear(&mut self, shard: usize) {
-        let Some((to, event)) = self.table.shards.links[shard].events.pop_front() else {
-            return;
-        };
-        say!(self, "    {} <- s{shard} {event:?}", caller(&to));
-        let event = event.event();
-        self.note(to, &event);
-        let shard = self.map.all().iter().nth(shard).expect("is a shard");
-        self.table.hear(self.now, shard, to, event);
-        self.look();
-    }
-
-    /// Takes note of what a session is about to hear, and sees that no job is handed to a client
-    /// while another can still be sure of having it.
-    fn note(&mut self, to: Caller, event: &Event<'_>) {
-        let Some(index) = self.index_of(to.session) else {
-            return;
-        };
-        if let Event::Reserved { id, .. } = *event {
-            let mut others = self.clients.iter().filter(|other| other.id != to.session);
-            let other = others.find(|other| other.surely_has(id, self.now));
-            assert!(
-                other.is_none(),
-                "{id:?} is handed over while c{} has it",
-                other.map_or(0, |other| other.number)
+                waiting <= sessions * WAITING_MAX,
+                "{waiting} frames wait for credit at f{f}, which has {sessions} sessions"
             );
         }
-        self.clients[index].note(self.now, to.seq, event);
-    }
-
-    /// Delivers everything that is on its way, and what follows, in some order.
-    fn drain_links(&mut self) {
-        while !self.table.shards.is_quiet() {
-            let shard = self.some_shard();
-            if self.random.percent(50) {
-                self.deliver(shard);
-            } else {
-                self.hear(shard);
-            }
-        }
-    }
-
-    fn tick_engine(&mut self, shard: usize) {
-        let link = &mut self.table.shards.links[shard];
-        link.tick(self.now, &mut self.truth);
-    }
-
-    fn tick_table(&mut self) {
-        self.table.tick(self.now);
-        self.look();
-        let moment = self.table.next_moment();
-        assert!(moment.is_none_or(|moment| moment > self.now));
     }
 
     fn pass_some(&mut self) {
@@ -509,42 +371,6 @@ impl World {
             _ => self.random.below(self.profile.pass_ms),
         };
         self.pass_to(Nanos(self.now.0 + ms * 1_000_000));
-    }
-
-    fn answer_stats(&mut self) {
-        if self.table.is_stats_due() {
-            let mut due = Vec::new();
-            self.table.take_stats_due(&mut due);
-            self.table
-                .answer_stats(&due, &ProcessStats::default(), None);
-            self.look();
-        }
-    }
-
-    /// Takes from the table what it tells after whatever was done with it.
-    fn look(&mut self) {
-        #[cfg(debug_assertions)]
-        self.table.check_invariants();
-        let mut touched = Vec::new();
-        self.table.take_touched(&mut touched);
-        for id in touched {
-            if let Some(index) = self.index_of(id) {
-                self.clients[index].is_touched = true;
-            }
-        }
-        for trace in self.table.take_traces() {
-            let Some(index) = self.index_of(trace.session) else {
-                continue;
-            };
-            let client = &mut self.clients[index];
-            match trace.what {
-                Traced::Command(Some(Kind::Reserve | Kind::ReserveWithTimeout)) => {
-                    client.reserves.push_back(self.now);
-                }
-                Traced::Reply(line) => client.note_answer(&line),
-                Traced::Command(_) | Traced::Body(_) => {}
-            }
-        }
     }
 }
 
@@ -564,10 +390,4 @@ fn pick_tubes(random: &mut Random, map: ShardMap) -> Vec<&'static str> {
     tubes.dedup();
     assert!(tubes.contains(&"default") && tube("default") == TubeName::DEFAULT);
     tubes
-}
-
-/// A session is the client that was opened as the so-manieth.
-fn caller(caller: &Caller) -> String {
-    let serial = caller.session.number >> 24;
-    format!("c{serial}#{}", caller.seq.0)
 }

@@ -341,3 +341,50 @@ fn stats_of_a_server_of_several_processes_are_answered_from_outside() {
     let got = String::from_utf8_lossy(&got[..len]);
     assert!(got.contains("\npid: 77\n") && got.contains("\nmode: sharded\n"));
 }
+
+/// What has come over the socket by now.
+fn come(client: &mut UnixStream) -> String {
+    client.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 200];
+    let len = client.read(&mut bytes).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..len]).into_owned()
+}
+
+#[test]
+fn replies_are_kept_a_moment_for_those_that_follow() {
+    let mut rig = Rig::new();
+    rig.clients = rig.clients.with_fleet();
+    let mut client = rig.unix();
+    let commands = b"kick 1\r\nreserve-with-timeout 0\r\nkick 2\r\n";
+    client.write_all(commands).unwrap();
+    rig.settle();
+    assert_eq!(rig.clients.moment(), None, "nothing is there to be kept");
+    rig.answer(KICKED);
+    assert_eq!(
+        come(&mut client),
+        "",
+        "the reserve is under way, and a kick follows"
+    );
+    let until = Nanos(rig.now.0 + REPLIES_KEPT_NANOS);
+    assert_eq!(rig.clients.moment(), Some(until));
+    rig.answer(Event::NoJob);
+    assert_eq!(
+        come(&mut client),
+        "KICKED 1\r\nTIMED_OUT\r\n",
+        "the last is under way"
+    );
+    rig.answer(KICKED);
+    assert_eq!(come(&mut client), "KICKED 1\r\n");
+
+    rig.now.0 += 1;
+    client.write_all(commands).unwrap();
+    rig.settle();
+    rig.answer(KICKED);
+    rig.now = until;
+    rig.settle();
+    assert_eq!(come(&mut client), "", "this moment was another's");
+    rig.now.0 += 1;
+    rig.settle();
+    assert_eq!(come(&mut client), "KICKED 1\r\n", "nobody waits for long");
+    assert_eq!(rig.clients.moment(), None);
+}

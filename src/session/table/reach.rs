@@ -11,7 +11,9 @@ use crate::proto::command::{Command, Refused};
 use crate::proto::reply;
 use crate::session::Step;
 use crate::session::shards::{Reach, Shards};
-use crate::session::table::{Hall, NOWHERE, Outlet, Sessions};
+#[cfg(any(test, debug_assertions))]
+use crate::session::table::NOWHERE;
+use crate::session::table::{Hall, Outlet, Sessions};
 use crate::session::waiting::{Loss, Place, Stage, brings_body};
 
 /// Whether a command may be obeyed, as far as others are concerned.

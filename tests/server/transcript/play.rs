@@ -1,10 +1,12 @@
 //! Plays a transcript against a server and stops at the first thing that is not as written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use super::client::{Client, Fill};
-use super::script::{Action, ClientAction, Data, Reply, Script, Step};
+use super::script::{Action, ClientAction, Data, Extent, Reply, Script, Step};
 use super::text::{Names, Text, show};
 use crate::fixture::{Endpoint, Server, wait_until};
 
@@ -81,7 +83,11 @@ impl<'a> Player<'a> {
             }
             Action::Signal(signal) => {
                 let server = self.server.as_ref().ok_or("no process to signal")?;
-                server.signal(*signal).map_err(|error| error.to_string())
+                let sent = match signal {
+                    Signal::SIGSTOP | Signal::SIGCONT => server.signal_all(*signal),
+                    _ => server.signal(*signal),
+                };
+                sent.map_err(|error| error.to_string())
             }
             Action::Restart => {
                 self.nothing_left()?;
@@ -203,10 +209,10 @@ fn expect_reply(
             let body = body.to_bytes(names).map_err(|error| error.to_string())?;
             has_data(&line) && reply.line.fits(&line, names) && data == body
         }
-        Data::Rows { rows, all } => {
+        Data::Rows { rows, extent } => {
             let rows = Rows {
                 rows,
-                all: *all,
+                extent: *extent,
                 unquoted,
             };
             line.starts_with(b"OK ") && rows.fit(&data, names)?
@@ -272,18 +278,18 @@ fn show_reply(line: &[u8], data: Option<&[u8]>) -> String {
 /// The rows of an `OK` reply that are expected.
 struct Rows<'a> {
     rows: &'a [String],
-    all: bool,
+    extent: Extent,
     unquoted: &'a [String],
 }
 
 impl Rows<'_> {
-    /// Whether `data` has these rows, in this order. Every row ends in LF.
+    /// Whether `data` has these rows. Every row ends in LF.
     fn fit(&self, data: &[u8], names: &mut Names) -> Result<bool, String> {
         let Some(data) = data.strip_suffix(b"\n") else {
             return Ok(false);
         };
-        let mut got = data.split(|b| *b == b'\n');
-        for row in self.rows {
+        let mut got: VecDeque<&[u8]> = data.split(|b| *b == b'\n').collect();
+        for (index, row) in self.rows.iter().enumerate() {
             let key = row.split(':').next().unwrap_or_default();
             let bare = self.unquoted.iter().any(|unquoted| unquoted == key);
             let pattern = if bare {
@@ -292,16 +298,20 @@ impl Rows<'_> {
                 row.clone()
             };
             let pattern = Text::pattern(&pattern)?;
-            let found = if self.all {
-                got.next().is_some_and(|got| pattern.fits(got, names))
-            } else {
-                got.any(|got| pattern.fits(got, names))
+            let among = match self.extent {
+                Extent::All => 1,
+                Extent::Unordered if index == 0 => 1,
+                Extent::Unordered | Extent::Some => got.len(),
             };
-            if !found {
-                return Ok(false);
+            let mut first = got.iter().take(among);
+            let found = first.position(|got| pattern.fits(got, names));
+            let Some(at) = found else { return Ok(false) };
+            match self.extent {
+                Extent::All | Extent::Unordered => drop(got.remove(at)),
+                Extent::Some => drop(got.drain(..=at)),
             }
         }
-        Ok(!self.all || got.next().is_none())
+        Ok(self.extent == Extent::Some || got.is_empty())
     }
 }
 

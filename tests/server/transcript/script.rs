@@ -22,6 +22,10 @@ pub(crate) struct Script {
     pub(crate) no_oracle_1_12: Option<String>,
     /// Why it is not played to our server with a binlog, if it is not.
     pub(crate) no_binlog: Option<String>,
+    /// Why it is not played to our server in the sharded mode, if it is not.
+    pub(crate) no_sharded: Option<String>,
+    /// Why it is not played to that with several owners and frontends, if it is not.
+    pub(crate) no_sharded_3: Option<String>,
     /// Keys whose values release 1.12 prints without the quotes.
     pub(crate) unquoted_in_1_12: Vec<String>,
     /// What is done and expected, in order.
@@ -91,8 +95,19 @@ pub(crate) enum Data {
     None,
     /// A job's body.
     Body(Text),
-    /// Rows of text; with `all` false others may stand between them.
-    Rows { rows: Vec<String>, all: bool },
+    /// Rows of text.
+    Rows { rows: Vec<String>, extent: Extent },
+}
+
+/// What the rows that are written are of those that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of them.
+    All,
+    /// All of them, in some order; the first is the first.
+    Unordered,
+    /// Some of them, in this order.
+    Some,
 }
 
 /// Whether job ids stand for themselves.
@@ -157,6 +172,8 @@ fn read_header(script: &mut Script, line: &str) -> Result<(), String> {
             };
         }
         "binlog" => script.no_binlog = reason()?,
+        "sharded" => script.no_sharded = reason()?,
+        "sharded-3" => script.no_sharded_3 = reason()?,
         "oracle" => script.no_oracle = reason()?,
         "oracle-1.12" => match value.strip_suffix(" unquoted") {
             Some(keys) => {
@@ -265,11 +282,15 @@ fn read_expectation(words: &str, ids: Ids) -> Result<ClientAction, String> {
         (_, Some(body)) => Data::Body(Text::literal(body)?),
         ("OK", None) => Data::Rows {
             rows: Vec::new(),
-            all: true,
+            extent: Extent::All,
+        },
+        ("OK unordered", None) => Data::Rows {
+            rows: Vec::new(),
+            extent: Extent::Unordered,
         },
         ("OK ...", None) => Data::Rows {
             rows: Vec::new(),
-            all: false,
+            extent: Extent::Some,
         },
         (_, None) => Data::None,
     };
@@ -316,7 +337,15 @@ fn seconds(word: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
-const HEADERS: &[&str] = &["args:", "listen:", "binlog:", "oracle:", "oracle-1.12:"];
+const HEADERS: &[&str] = &[
+    "args:",
+    "listen:",
+    "binlog:",
+    "sharded:",
+    "sharded-3:",
+    "oracle:",
+    "oracle-1.12:",
+];
 const ID_COMMANDS: &[&str] = &[
     "delete",
     "release",

@@ -104,8 +104,10 @@ fn fits(pieces: &[Piece], got: &[u8], names: &mut Names) -> bool {
                 .strip_prefix(&value[..])
                 .is_some_and(|got| fits(rest, got, names)),
             None => number(got).is_some_and(|(value, left)| {
-                names.insert(name.clone(), value.to_vec());
-                fits(rest, left, names)
+                !is_taken(value, name, names) && {
+                    names.insert(name.clone(), value.to_vec());
+                    fits(rest, left, names)
+                }
             }),
         },
         Piece::Any => (1..=got.len()).any(|len| fits(rest, &got[len..], names)),
@@ -122,6 +124,13 @@ fn fits(pieces: &[Piece], got: &[u8], names: &mut Names) -> bool {
                 && fits(rest, left, names)
         }),
     }
+}
+
+/// Whether `value` cannot be what `name` stands for: two ids of a transcript are two jobs.
+fn is_taken(value: &[u8], name: &str, names: &Names) -> bool {
+    let is_id = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
+    let mut others = names.iter().filter(|(other, _)| is_id(other));
+    is_id(name) && others.any(|(_, taken)| taken == value)
 }
 
 /// Splits off the longest decimal number at the start; its sign may be there.

@@ -1,0 +1,248 @@
+//! Whether the simulation sees what it is there to see: the program is changed in one place, and
+//! the simulation has to fail with an assertion of its own. Each change is a fault that somebody
+//! could make. What it is made to must stand in the file exactly once.
+//!
+//! It builds the program a dozen times, so it is run on request: `make mutants`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A fault.
+struct Mutant {
+    what: &'static str,
+    file: &'static str,
+    /// What is replaced by what.
+    changes: &'static [(&'static str, &'static str)],
+}
+
+/// Seeds that are tried with each.
+const SEEDS: &str = "256";
+
+/// Steps of each.
+const STEPS: &str = "4000";
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        what: "a late attach is accepted",
+        file: "src/channel/far.rs",
+        changes: &[(
+            "if caller.seq <= self.last_attach {",
+            "if caller.seq == Seq::NONE {",
+        )],
+    },
+    Mutant {
+        what: "a repeated detach is obeyed again",
+        file: "src/channel/far.rs",
+        changes: &[(
+            "if self.sessions.remove(&session.number).is_none() {",
+            "self.sessions.remove(&session.number);\n        if session.number == 0 {",
+        )],
+    },
+    Mutant {
+        what: "credit is not given back",
+        file: "src/channel/far.rs",
+        changes: &[("self.owed.add(known.cost.into());", "")],
+    },
+    Mutant {
+        what: "a request that is out of order is obeyed",
+        file: "src/channel/far.rs",
+        changes: &[("request > last ||", "request <= last || request > last ||")],
+    },
+    Mutant {
+        what: "what waits for credit is sent over the next link",
+        file: "src/channel/near.rs",
+        changes: &[
+            (
+                "self.link.take().is_some_and(|link| link.is_greeted)",
+                "let link = self.link.as_mut();\n        \
+                 link.is_some_and(|link| std::mem::take(&mut link.is_greeted))",
+            ),
+            (
+                "waiting: VecDeque::new(),",
+                "waiting: self.link.take().map_or_else(VecDeque::new, |link| link.waiting),",
+            ),
+        ],
+    },
+    Mutant {
+        what: "a deadline that has passed still counts",
+        file: "src/session/reservations.rs",
+        changes: &[("&& first.key <= now", "&& first.key.0 < now.0 / 2")],
+    },
+    Mutant {
+        what: "an offer is not declined",
+        file: "src/session/reserve.rs",
+        changes: &[(
+            "ask(ShardSet::of(worse.shard), Op::Decline { id: worse.id });",
+            "let _ = worse.shard;",
+        )],
+    },
+    Mutant {
+        what: "a session that is lost at one shard stays at the others",
+        file: "src/session/waiting.rs",
+        changes: &[(
+            "        self.lost = true;",
+            "        self.attached = ShardSet::EMPTY;\n        self.lost = true;",
+        )],
+    },
+    Mutant {
+        what: "a client is told that what it asked has failed though it may have been done",
+        file: "src/session/table/reach.rs",
+        changes: &[(
+            "Loss::All => hall.lose(slot),",
+            "Loss::All => hall.say(slot, reply::INTERNAL_ERROR),",
+        )],
+    },
+    Mutant {
+        what: "a session with a job at a lost shard goes on",
+        file: "src/session/waiting.rs",
+        changes: &[(
+            "reservations.jobs().any(|id| map.of_job(id) == shard)",
+            "reservations.jobs().any(|id| map.of_job(id) != shard)",
+        )],
+    },
+    Mutant {
+        what: "sessions are not introduced to a shard that is back",
+        file: "src/session/table/reach.rs",
+        changes: &[(
+            "                self.introduce(now, id, shard);",
+            "                self.shards.attach(shard, id);\n                let _ = now;",
+        )],
+    },
+    Mutant {
+        what: "what a lost link's sessions had is not released",
+        file: "src/role/hub.rs",
+        changes: &[(
+            "for session in end.sessions() {",
+            "for session in end.sessions().into_iter().take(0) {",
+        )],
+    },
+];
+
+/// What the simulation is built from.
+const SOURCES: [&str; 5] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "src",
+    "tests/sim.rs",
+    "tests/sim",
+];
+
+/// A copy of the package in which only the library and the simulation are left.
+struct Copy {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Copy {
+    fn new(root: &Path) -> Copy {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for source in SOURCES {
+            copy(&package.join(source), &root.join(source));
+        }
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("manifest can be read");
+        let is_left = |section: &&str| {
+            let is_of_tests = section.starts_with("[test]]") || section.starts_with("[bin]]");
+            !is_of_tests || section.contains("name = \"sim\"")
+        };
+        let sections: Vec<&str> = manifest.split("\n[").filter(is_left).collect();
+        fs::write(root.join("Cargo.toml"), sections.join("\n[")).expect("manifest is written");
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        Copy {
+            root: root.to_path_buf(),
+            target: target
+                .unwrap_or_else(|| package.join("target"))
+                .join("mutants"),
+        }
+    }
+
+    /// Cargo's `test --test sim`, with more arguments.
+    fn cargo(&self, arguments: &[&str]) -> Output {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Command::new(cargo)
+            .args(["test", "--locked", "--offline", "--test", "sim"])
+            .args(arguments)
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // Building takes longer than running.
+            .env("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_TEST_DEBUG", "0")
+            .env("RUST_BACKTRACE", "0")
+            .env("SEEDS", SEEDS)
+            .env("STEPS", STEPS)
+            .env_remove("SEED")
+            .output()
+            .expect("cargo runs")
+    }
+
+    /// What the simulation says of the program with the mutant's changes.
+    ///
+    /// # Errors
+    /// What is wrong, if the changes cannot be made or do not build, or if nothing is noticed.
+    fn try_out(&self, mutant: &Mutant) -> Result<String, String> {
+        let path = self.root.join(mutant.file);
+        let sound = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let mut text = sound.clone();
+        for (from, to) in mutant.changes {
+            let count = sound.matches(from).count();
+            if count != 1 {
+                return Err(format!("`{from}` stands {count} times in {}", mutant.file));
+            }
+            text = text.replace(from, to);
+        }
+        fs::write(&path, text).map_err(|error| error.to_string())?;
+        let built = self.cargo(&["--no-run"]);
+        let run = built
+            .status
+            .success()
+            .then(|| self.cargo(&["sessions_keep", "--", "--nocapture"]));
+        fs::write(&path, sound).map_err(|error| error.to_string())?;
+        let Some(run) = run else {
+            let error = String::from_utf8_lossy(&built.stderr).into_owned();
+            return Err(format!("does not build: {error}"));
+        };
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        if run.status.success() {
+            return Err("is not noticed".to_owned());
+        }
+        let mut lines = said
+            .lines()
+            .skip_while(|l| !l.contains("panicked at tests/sim/"));
+        let assertion = lines.nth(1).map(str::to_owned);
+        let is_told = said.contains("replay: SEED=");
+        assertion
+            .filter(|_| is_told)
+            .ok_or_else(|| format!("fails, but not by an assertion of the simulation: {said}"))
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).expect("folder can be made");
+        for entry in fs::read_dir(from).expect("folder can be read") {
+            let name = entry.expect("entry can be read").file_name();
+            copy(&from.join(&name), &to.join(&name));
+        }
+    } else {
+        fs::create_dir_all(to.parent().expect("files are in folders")).expect("folder can be made");
+        fs::copy(from, to).expect("file can be copied");
+    }
+}
+
+#[test]
+#[ignore = "builds the program a dozen times"]
+fn the_simulation_sees_every_mutant() {
+    let folder = tempfile::tempdir().expect("folder can be made");
+    let copy = Copy::new(folder.path());
+    let sound = copy.cargo(&["sessions_keep"]);
+    let said = String::from_utf8_lossy(&sound.stderr).into_owned();
+    assert!(sound.status.success(), "the sound program fails: {said}");
+    let mut survivors = Vec::new();
+    for mutant in MUTANTS {
+        match copy.try_out(mutant) {
+            Ok(assertion) => println!("{}: {assertion}", mutant.what),
+            Err(why) => survivors.push(format!("{}: {why}", mutant.what)),
+        }
+    }
+    assert!(survivors.is_empty(), "{}", survivors.join("\n"));
+}
