@@ -284,3 +284,6 @@ fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     let number = bytes.get(offset..).and_then(|rest| rest.first_chunk());
     u64::from_le_bytes(number.copied().unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests;

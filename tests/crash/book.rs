@@ -10,6 +10,8 @@ use beanshard::engine::job::JobCounts;
 use beanshard::engine::stats::JobState;
 use beanshard::wal::record::WallNanos;
 
+use crate::life::TUBES;
+
 /// A job as it is after a start. Those that somebody held are ready then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
@@ -45,9 +47,45 @@ impl Place {
 /// What a start has found.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// In the order in which the engine gets them.
+    /// In the order in which the engine gets them; then those pauses that are not over.
     pub(crate) jobs: Vec<(JobId, Shown)>,
+    pub(crate) pauses: Vec<Pause>,
     pub(crate) highest: JobId,
+}
+
+/// A tube's pause: how long it is and when it ends.
+pub(crate) type Pause = (&'static str, Secs, WallNanos);
+
+/// The book takes a pause for a job, with an id that no job has.
+pub(crate) fn pause_id(tube: &str) -> JobId {
+    let at = TUBES.iter().position(|name| *name == tube);
+    JobId(JobId::UNCOUNTED.0 + at.expect("it is one of ours") as u64)
+}
+
+/// A pause, taken for a job.
+pub(crate) fn shown_pause(tube: &'static str, length: Secs, until: WallNanos) -> Shown {
+    Shown {
+        tube,
+        body: Rc::default(),
+        pri: Pri(0),
+        delay: length,
+        ttr: Secs(0),
+        created_at: until,
+        counts: JobCounts::default(),
+        place: Place::Ready,
+    }
+}
+
+impl Found {
+    /// Takes the pauses for jobs, at this moment.
+    pub(crate) fn show_pauses(&mut self, now: WallNanos) {
+        for &(tube, length, until) in &self.pauses {
+            if now < until {
+                let shown = shown_pause(tube, length, until);
+                self.jobs.push((pause_id(tube), shown));
+            }
+        }
+    }
 }
 
 /// Everything that has happened.
@@ -204,7 +242,7 @@ impl Book {
 
     /// Jobs that are there.
     pub(crate) fn live(&self) -> impl Iterator<Item = (JobId, &Shown)> {
-        let jobs = self.jobs.iter();
+        let jobs = self.jobs.range(..JobId::UNCOUNTED);
         jobs.filter_map(|(&id, job)| Some((id, job.last().shown.as_ref()?)))
     }
 
@@ -226,6 +264,41 @@ impl Book {
             until: after,
             burial: self.burials,
         });
+    }
+
+    /// The same of a pause, which is answered.
+    pub(crate) fn note_pause(
+        &mut self,
+        id: JobId,
+        shown: Option<Shown>,
+        before: u64,
+        after: u64,
+        ticket: u64,
+    ) {
+        self.note(id, shown, before, after);
+        if after > before {
+            self.answer(ticket, id, false, false);
+        }
+    }
+
+    /// Pauses that are over by now are seen by no start, whichever of them it finds.
+    pub(crate) fn end_pauses(&mut self, now: WallNanos) {
+        let pauses = self.jobs.range_mut(JobId::UNCOUNTED..);
+        for entry in pauses.flat_map(|(_, job)| &mut job.entries) {
+            entry.shown.take_if(|shown| shown.created_at <= now);
+        }
+    }
+
+    /// A start has found this pause, and it runs or does not.
+    pub(crate) fn begin_pause(&mut self, id: JobId, shown: Option<Shown>, runs: bool) {
+        let mut job = Job::new();
+        if shown.is_some() {
+            job.entries[0].shown = shown;
+            if !runs {
+                job.entries.push(NOTHING);
+            }
+        }
+        self.jobs.insert(id, job);
     }
 
     /// When the journal has confirmed the ticket, somebody is told that the job is as it is now, or
@@ -380,8 +453,9 @@ impl Book {
         self.kept_id = self.kept_id.max(found.highest);
         for (id, shown) in &found.jobs {
             let job = self.jobs.get_mut(id).expect("what is found was checked");
-            let kept = job.matching(0, Some(shown)).last();
-            job.kept = job.kept.max(kept.unwrap_or(0));
+            // A pause may be there again as it was before.
+            let kept = job.matching(job.kept, Some(shown)).next();
+            job.kept = kept.unwrap_or(job.kept);
         }
     }
 

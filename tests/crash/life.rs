@@ -21,7 +21,7 @@ use beanshard::wal::shard_journal::ShardJournal;
 use beanshard::wal::v7::V7;
 use beanshard::wal::v8::V8;
 
-use crate::book::{Book, Floor, Found, Place, Shown};
+use crate::book::{Book, Floor, Found, Pause, Place, Shown, pause_id, shown_pause};
 use crate::notes::{Note, Notes, Said};
 use crate::plan::{Plan, What};
 use crate::random::Random;
@@ -126,6 +126,7 @@ pub(crate) struct Legacy {
     pub(crate) disk: MemoryStorage,
     pub(crate) book: Book,
     pub(crate) time: Time,
+    pauses: Vec<Pause>,
 }
 
 impl Legacy {
@@ -134,6 +135,7 @@ impl Legacy {
             disk: MemoryStorage::new(),
             book: Book::new(),
             time: Time::new(),
+            pauses: Vec::new(),
         }
     }
 }
@@ -149,6 +151,7 @@ pub(crate) fn find<F: Form>(
     let mut recovery = read.map_err(|error| format!("cannot read: {error:?}"))?;
     let mut found = Found {
         jobs: Vec::new(),
+        pauses: Vec::new(),
         highest: recovery.highest(),
     };
     while recovery.jobs_left() > 0 {
@@ -168,6 +171,14 @@ pub(crate) fn find<F: Form>(
             None
         });
     }
+    while recovery.pauses_left() > 0 {
+        recovery.restore_pause(|one| {
+            let until = time.wall_of(one.until);
+            found.pauses.push((known(one.tube), one.length, until));
+            false
+        });
+    }
+    found.show_pauses(time.wall);
     Ok(found)
 }
 
@@ -193,6 +204,7 @@ impl<F: Form> Life<F> {
             disk,
             mut book,
             time,
+            pauses,
         } = from;
         book.is_strict = F::IS_ORDERED;
         book.keeps_ids = F::IS_ORDERED || plan.settings.sync != Sync::Never;
@@ -231,6 +243,7 @@ impl<F: Form> Life<F> {
             ends: Vec::new(),
         };
         life.shard.attach(SHARD, onlooker());
+        life.resume_pauses(&pauses)?;
         life.check_pictures()?;
         life.look_at_all()?;
         (0..3).for_each(|_| life.enter());
@@ -296,6 +309,7 @@ impl<F: Form> Life<F> {
             disk,
             book: self.book,
             time: self.time,
+            pauses: found.pauses.clone(),
         })
     }
 
@@ -367,6 +381,9 @@ impl<F: Form> Life<F> {
 /// Steps.
 impl<F: Form> Life<F> {
     fn step(&mut self) -> Result<(), String> {
+        if F::IS_ORDERED && self.random.percent(5) {
+            self.pause()?;
+        }
         let what = self.plan.what(&mut self.random);
         self.take(what)?;
         if self.random.percent(self.plan.flush_chance) && !self.is_over() {
@@ -422,6 +439,57 @@ impl<F: Form> Life<F> {
                 self.pass(nanos).map(|()| Said::Other)
             }
         }
+    }
+
+    /// Pauses a tube, or ends its pause.
+    fn pause(&mut self) -> Result<(), String> {
+        let at = self.random.index(TUBES.len() - 1);
+        let pause = Secs(self.random.pick(&[0, 1, 2, 5, 1000]));
+        let until = self.time.wall_of(self.time.now.after(pause));
+        let before = self.position();
+        let tube = name(at);
+        let notes = self.raw(self.sessions[0], Op::PauseTube { tube, pause });
+        let answer = notes.iter().find(|note| note.to == self.sessions[0]);
+        match answer.map(|note| note.said) {
+            Some(Said::Other) => {
+                let shown = (pause.0 > 0).then(|| shown_pause(TUBES[at], pause, until));
+                let after = self.position();
+                let ticket = answer.map_or(0, |note| note.ticket);
+                self.book
+                    .note_pause(pause_id(TUBES[at]), shown, before, after, ticket);
+            }
+            Some(Said::OutOfMemory) if self.is_full => {}
+            said => return Err(format!("pause: {said:?}")),
+        }
+        // The end of a pause may have given jobs to those that waited.
+        self.on_done(self.position(), &Notes(notes), None)
+    }
+
+    /// After a start the pauses run that were found, where there is a tube.
+    fn resume_pauses(&mut self, found: &[Pause]) -> Result<(), String> {
+        for at in 0..TUBES.len() {
+            let tube = TUBES[at];
+            let pause = found.iter().find(|(name, ..)| *name == tube);
+            let pause = pause.map(|&(_, length, until)| shown_pause(tube, length, until));
+            let has_jobs = self.book.live().any(|(_, shown)| shown.tube == tube);
+            let is_there = at == 0 || has_jobs;
+            let runs = pause.as_ref().filter(|pause| {
+                let is_over = pause.created_at <= self.time.wall;
+                is_there && !is_over
+            });
+            let notes = self.raw(onlooker(), Op::StatsTube { tube: name(at) });
+            let shown = notes.iter().find_map(|note| match note.said {
+                Said::Pause(length) => Some(length),
+                _ => None,
+            });
+            let expected = runs.map_or(Secs(0), |pause| pause.delay);
+            if shown.unwrap_or_default() != expected {
+                return Err(format!("{tube}: pause {expected:?}, shown {shown:?}"));
+            }
+            let is_running = runs.is_some();
+            self.book.begin_pause(pause_id(tube), pause, is_running);
+        }
+        Ok(())
     }
 
     /// A job that is there, or the next one.
@@ -541,6 +609,7 @@ impl<F: Form> Life<F> {
         let before = self.position();
         let mut notes = Notes::default();
         self.shard.tick(self.time.now, &mut notes);
+        self.book.end_pauses(self.time.wall);
         self.on_done(before, &notes, None)
     }
 
@@ -654,7 +723,7 @@ impl<F: Form> Life<F> {
             Said::OutOfMemory if !changed.is_empty() => {
                 return Err("refused, and something has changed".to_owned());
             }
-            Said::OutOfMemory | Said::Stats(..) | Said::Other => {}
+            Said::OutOfMemory | Said::Pause(_) | Said::Stats(..) | Said::Other => {}
         }
         Ok(())
     }

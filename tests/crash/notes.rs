@@ -31,6 +31,8 @@ pub(crate) enum Said {
     Found(JobId),
     Expired(JobId),
     OutOfMemory,
+    /// Of a tube; 0 if none runs.
+    Pause(Secs),
     Stats(Numbers, &'static str),
     Other,
 }
@@ -58,6 +60,7 @@ impl Said {
             Event::Found { id, .. } => Said::Found(*id),
             Event::Expired { id } => Said::Expired(*id),
             Event::OutOfMemory => Said::OutOfMemory,
+            Event::TubeStats(stats) => Said::Pause(stats.pause),
             Event::JobStats(stats) => {
                 let is_it = |name: &&str| name.as_bytes() == stats.tube.as_bytes();
                 let tube = TUBES.into_iter().find(is_it).expect("it is one of ours");

@@ -5,7 +5,7 @@
 //! | offset | bytes | field |
 //! | -----: | ----: | --- |
 //! | 0 | 4 | length of the record |
-//! | 4 | 4 | CRC-32C of: the file's seed, the record's offset in 8 bytes, bytes 0 to 4, bytes 8 on |
+//! | 4 | 4 | CRC-32C, gone on with from the header's: of the record's offset in the file, as 8 bytes, of the record's bytes 0 to 3, and of those from 8 on |
 //! | 8 | 4 | place of the file up to which it had been synced, see below |
 //! | 12 | 1 | kind |
 //!
@@ -386,7 +386,7 @@ fn decode_pause(record: &[u8]) -> Result<What, Stop> {
 }
 
 /// All that is told of a job that is gone.
-fn ended(id: JobId) -> JobImage {
+pub(super) fn ended(id: JobId) -> JobImage {
     JobImage {
         id,
         pri: Pri(0),
@@ -436,7 +436,12 @@ pub fn encode(spot: Spot, entry: &Entry<'_>, out: &mut Vec<u8>) {
     let synced = u32::try_from(spot.synced).unwrap_or(u32::MAX);
     record[..SUM_AT].copy_from_slice(&len.to_le_bytes());
     record[SYNCED_AT..KIND_AT].copy_from_slice(&synced.to_le_bytes());
-    let sum = sum_of(spot.seed, spot.offset, record);
+    seal(spot.seed, spot.offset, record);
+}
+
+/// Gives a record the checksum that fits.
+pub(super) fn seal(seed: u32, offset: u64, record: &mut [u8]) {
+    let sum = sum_of(seed, offset, record);
     record[SUM_AT..SYNCED_AT].copy_from_slice(&sum.to_le_bytes());
 }
 
