@@ -218,6 +218,12 @@ fn shares(config: &Config) -> (u16, u16) {
     default_shares(cores, config.sharding.owners, config.sharding.frontends)
 }
 
+/// How many owners suit this machine.
+#[must_use]
+pub fn usual_owners() -> u16 {
+    shares(&Config::default()).0
+}
+
 fn default_shares(cores: usize, owners: Option<u16>, frontends: Option<u16>) -> (u16, u16) {
     let most = ShardSet::SHARDS_MAX.min(usize::from(FRONTENDS_MAX));
     let limited = |count: usize| count.clamp(1, most) as u16;
