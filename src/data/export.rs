@@ -88,8 +88,7 @@ fn take_owner(
     show: Show<'_>,
 ) -> Result<(), DataError> {
     let mut found = owner.all.read(owner.index, settings, show)?;
-    summary.tubes += found.tube_count() as u64;
-    summary.damaged_files += found.damaged_files() as u64;
+    summary.count_binlog(&found);
     let pauses = take_pauses(&mut found);
     let running = pauses.iter().filter(|one| one.until > settings.now());
     summary.lost_pauses += running.count() as u64;

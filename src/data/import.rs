@@ -54,10 +54,9 @@ pub fn import(
     };
     let mut summary = Summary {
         owners,
-        tubes: found.tube_count() as u64,
-        damaged_files: found.damaged_files() as u64,
         ..Summary::default()
     };
+    summary.count_binlog(&found);
     let ids = ids_of(&found);
     found.group_by(|tube| map.of_tube(tube));
 

@@ -96,8 +96,7 @@ impl New {
         show: Show<'_>,
     ) -> Result<(), DataError> {
         let mut found = old.all.read(old.index, settings, show)?;
-        summary.tubes += found.tube_count() as u64;
-        summary.damaged_files += found.damaged_files() as u64;
+        summary.count_binlog(&found);
         let pauses = take_pauses(&mut found);
         found.group_by(|tube| self.map.of_tube(tube));
         let highest = found.highest();

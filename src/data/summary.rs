@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use crate::data::source::Found;
 use crate::engine::job::JobState;
+use crate::wal::format::Format;
 
 /// See the module's description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Files that could not be read to their end.
     pub damaged_files: u64,
+    /// Binlogs whose ends were torn off, so that what was written last may be missing.
+    pub torn: u64,
     /// There was nothing to be done.
     pub is_unchanged: bool,
 }
@@ -36,6 +40,13 @@ impl Summary {
     #[must_use]
     pub fn jobs(&self) -> u64 {
         self.ready + self.delayed + self.buried
+    }
+
+    /// One more binlog was read.
+    pub(super) fn count_binlog<F: Format>(&mut self, found: &Found<F>) {
+        self.tubes += found.tube_count() as u64;
+        self.damaged_files += found.damaged_files() as u64;
+        self.torn += u64::from(found.torn().is_some());
     }
 
     /// One more job in this state.
@@ -72,6 +83,13 @@ impl fmt::Display for Summary {
         if self.lost_pauses > 0 {
             let lost = self.lost_pauses;
             writeln!(f, "pauses lost: {lost}, the binlog of --legacy has none")?;
+        }
+        if self.torn > 0 {
+            let torn = self.torn;
+            writeln!(
+                f,
+                "torn ends: {torn}, what had never been synced is missing"
+            )?;
         }
         if self.damaged_files > 0 {
             let files = self.damaged_files;

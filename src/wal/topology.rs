@@ -365,7 +365,7 @@ impl DataDir {
                 return Err(wrong(&self.path, TopologyError::Lost { folder }));
             }
             let folder = self.path.join(&name);
-            log::info!(target: LOG, "a folder is not used, removed path={}", folder.display());
+            log::debug!(target: LOG, "a folder is not used, removed path={}", folder.display());
             remove_folder(&folder)?;
         }
         // Last, because it is what allows the rest.
