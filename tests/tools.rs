@@ -24,9 +24,12 @@ mod transcript;
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Command;
 
+use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 use beanshard::data::summary::Summary;
@@ -129,6 +132,32 @@ fn the_way_from_a_legacy_binlog_and_back_keeps_all() {
         assert_eq!(last.by_id(), numbered(after.by_birth()));
         assert_eq!(last.buried(), before.buried());
         assert!(!back.path().join("export.new").exists());
+    }
+}
+
+// A server with -u has to be able to use it.
+#[test]
+fn what_the_superuser_makes_belongs_to_whom_the_directory_does() {
+    if !geteuid().is_root() {
+        return program::skip("only the superuser can give files away");
+    }
+    let (legacy, dir, to) = (folder(), folder(), folder());
+    book::make_legacy(legacy.path(), 1, 9);
+    for dir in [&dir, &to] {
+        chown(dir.path(), Some(65_534), Some(65_534)).expect("it can be given away");
+    }
+    import(legacy.path(), dir.path(), 2, settings(), &mut |_| {}).expect("it can be done");
+    reshard_to(dir.path(), 3);
+    export(dir.path(), to.path(), settings(), &mut |_| {}).expect("it can be done");
+    let mut left = vec![dir.path().to_owned(), to.path().to_owned()];
+    while let Some(path) = left.pop() {
+        let data = fs::metadata(&path).expect("it is there");
+        let is_text = path.ends_with("topology");
+        assert!(is_text || data.uid() == 65_534, "{}", path.display());
+        if data.is_dir() {
+            let entries = fs::read_dir(&path).expect("it can be listed");
+            left.extend(entries.map(|entry| entry.expect("it can be listed").path()));
+        }
     }
 }
 

@@ -40,7 +40,9 @@ impl Bar {
                 .set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             self.bar.set_message(words(step.stage));
         }
-        self.bar.set_length(step.all);
+        if self.bar.length() != Some(step.all) {
+            self.bar.set_length(step.all);
+        }
         self.bar.set_position(step.done);
     }
 

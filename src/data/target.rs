@@ -1,6 +1,9 @@
 //! A binlog that is written at a stretch: a journal that is told of all jobs, and ended.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use crate::base::body::Body;
@@ -12,6 +15,7 @@ use crate::data::error::{DataError, of_binlog};
 use crate::data::source::len_of;
 use crate::engine::host::{Journal, NoRoom, Record};
 use crate::engine::job::{JobKey, JobRecord};
+use crate::wal::directory::LOCK;
 use crate::wal::disk::Disk;
 use crate::wal::error::WalError;
 use crate::wal::format::Format;
@@ -37,6 +41,26 @@ pub(super) struct Pause {
     pub(super) tube: TubeNameBuf,
     pub(super) length: Secs,
     pub(super) until: Nanos,
+}
+
+/// Gives a folder and what is in it to whom the directory around it belongs: a server that gives up
+/// its rights has to be able to use what the superuser has made.
+fn give_away(path: &Path) -> io::Result<()> {
+    let Some(around) = path.parent() else {
+        return Ok(());
+    };
+    let wanted = fs::metadata(around)?;
+    let inside = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+    // That of the directory around may have been made just now.
+    let others = [Ok(path.to_owned()), Ok(around.join(LOCK))];
+    for path in others.into_iter().chain(inside) {
+        let path = path?;
+        let has = fs::metadata(&path)?;
+        if has.uid() != wanted.uid() {
+            chown(&path, Some(wanted.uid()), Some(wanted.gid()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whose binlog it is, of so many owners.
@@ -114,11 +138,12 @@ impl<F: Format> Target<F> {
         self.wal.close();
         let is_kept = self.wal.confirmed() >= self.wal.position();
         self.check(is_kept.then_some(()).ok_or(NoRoom))?;
-        len_of(&self.path).map_err(|source| {
+        let failed = |step| {
             let path = self.path.clone();
-            let step = "list";
-            WalError::Read { step, path, source }.into()
-        })
+            move |source| WalError::Read { step, path, source }
+        };
+        give_away(&self.path).map_err(failed("change the owner of"))?;
+        Ok(len_of(&self.path).map_err(failed("list"))?)
     }
 
     /// Hands records to the disk if there are so many bytes of them.
