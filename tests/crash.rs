@@ -7,12 +7,16 @@
 
 #[path = "crash/book.rs"]
 mod book;
+#[path = "crash/form.rs"]
+mod form;
 #[path = "crash/full.rs"]
 mod full;
 #[path = "crash/life.rs"]
 mod life;
 #[path = "crash/notes.rs"]
 mod notes;
+#[path = "crash/pauses.rs"]
+mod pauses;
 #[path = "crash/plan.rs"]
 mod plan;
 #[path = "sim/random.rs"]
@@ -21,6 +25,8 @@ mod random;
 mod scenes;
 #[path = "crash/storage.rs"]
 mod storage;
+#[path = "crash/time.rs"]
+mod time;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -136,6 +142,14 @@ mod of_an_owner {
         scenes::failed_disk::<V8>(
             "of_an_owner::after_a_disk_has_failed_nothing_is_confirmed",
             60,
+        );
+    }
+
+    #[test]
+    fn a_changed_byte_is_told_and_never_taken_for_something_else() {
+        scenes::changed_byte(
+            "of_an_owner::a_changed_byte_is_told_and_never_taken_for_something_else",
+            100,
         );
     }
 }

@@ -9,6 +9,7 @@ use crate::wal::error::WalError;
 use crate::wal::reader::{Account, FileAccount};
 use crate::wal::record::SavedState;
 use crate::wal::segment::{Tail, file_name};
+use crate::wal::v8;
 
 /// Writes the summary of the directory at `path` to `out`: what is worth knowing, a line for each
 /// file with what is wrong in it below, the whole, and the verdict. Returns whether nothing was
@@ -18,10 +19,13 @@ use crate::wal::segment::{Tail, file_name};
 /// [`WalError`].
 pub fn check(path: &Path, out: &mut impl Write) -> Result<bool, WalError> {
     let directory = Directory::look(path)?;
-    let account = Account::read(&directory)?;
     for note in directory.notes() {
         writeln!(out, "note: {note}")?;
     }
+    if v8::is_ours(&directory)? {
+        return v8::check::check(&directory, out);
+    }
+    let account = Account::read(&directory)?;
     for file in &account.files {
         print_file(out, file)?;
     }

@@ -5,13 +5,15 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::base::name::TubeName;
 use crate::base::time::NANOS_PER_SEC;
 use crate::wal::directory::Directory;
 use crate::wal::error::WalError;
 use crate::wal::json::Quoted;
-use crate::wal::record::{JobImage, Record, Version};
+use crate::wal::record::{JobImage, Record};
 use crate::wal::segment::{BadHeader, Found, Segment, Tail, file_name};
 use crate::wal::v7::is_id_mark;
+use crate::wal::v8;
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,9 @@ pub fn dump(
     for note in directory.notes() {
         writeln!(notes, "{note}")?;
     }
+    if v8::is_ours(&directory)? {
+        return v8::dump::dump(&directory, form, out);
+    }
     let mut is_sound = true;
     for &number in &directory.numbers {
         let Some(file) = directory.open(number)? else {
@@ -58,7 +63,15 @@ pub fn dump(
         loop {
             match segment.read_next().map_err(failed)? {
                 Found::Record { offset, record, .. } => {
-                    print_record(out, form, &name, version, offset, &record)?;
+                    let line = Line {
+                        name: &name,
+                        version: version.number(),
+                        offset,
+                        kind: kind(&record),
+                        tube: record.content.map(|content| content.tube),
+                        has_numbers: !is_id_mark(&record.job),
+                    };
+                    line.print(out, form, &record.job)?;
                 }
                 Found::End { offset, tail } => {
                     is_sound &= !matches!(tail, Tail::Damaged { .. });
@@ -71,20 +84,6 @@ pub fn dump(
     Ok(is_sound)
 }
 
-fn print_record(
-    out: &mut impl Write,
-    form: Form,
-    name: &str,
-    version: Version,
-    offset: u64,
-    record: &Record<'_>,
-) -> io::Result<()> {
-    match form {
-        Form::Text => print_text(out, name, offset, record),
-        Form::Json => print_json(out, name, version, offset, record),
-    }
-}
-
 fn kind(record: &Record<'_>) -> &'static str {
     if record.content.is_some() {
         "full"
@@ -95,99 +94,92 @@ fn kind(record: &Record<'_>) -> &'static str {
     }
 }
 
-fn print_text(
-    out: &mut impl Write,
-    name: &str,
-    offset: u64,
-    record: &Record<'_>,
-) -> io::Result<()> {
-    let JobImage {
-        id,
-        pri,
-        delay,
-        ttr,
-        body_len,
-        created_at,
-        deadline_at,
-        counts,
-        state,
-    } = record.job;
-    write!(out, "{name} {offset} {} id={}", kind(record), id.0)?;
-    if is_id_mark(&record.job) {
-        return writeln!(out);
-    }
-    if let Some(content) = &record.content {
-        write!(out, " tube={}", Ascii(content.tube.as_bytes()))?;
-    }
-    writeln!(
-        out,
-        " state={} pri={} delay={} ttr={} created={} deadline={} reserves={} timeouts={} \
-         releases={} buries={} kicks={} body={body_len}",
-        state.word(),
-        pri.0,
-        Seconds(delay.0),
-        Seconds(ttr.0),
-        Seconds(created_at.0),
-        Seconds(deadline_at.0),
-        counts.reserves,
-        counts.timeouts,
-        counts.releases,
-        counts.buries,
-        counts.kicks,
-    )
+/// What a line says besides the job.
+pub(super) struct Line<'a> {
+    /// The file's name.
+    pub(super) name: &'a str,
+    /// Number of its version.
+    pub(super) version: i32,
+    pub(super) offset: u64,
+    pub(super) kind: &'static str,
+    pub(super) tube: Option<TubeName<'a>>,
+    /// The record tells more of the job than its id. Programs get it all the same.
+    pub(super) has_numbers: bool,
 }
 
-fn print_json(
-    out: &mut impl Write,
-    name: &str,
-    version: Version,
-    offset: u64,
-    record: &Record<'_>,
-) -> io::Result<()> {
-    let JobImage {
-        id,
-        pri,
-        delay,
-        ttr,
-        body_len,
-        created_at,
-        deadline_at,
-        counts,
-        state,
-    } = record.job;
-    write!(
-        out,
-        "{{\"file\":{},\"offset\":{offset},\"version\":{},\"kind\":\"{}\",\"id\":{},\"tube\":",
-        Quoted(name),
-        version.number(),
-        kind(record),
-        id.0,
-    )?;
-    match &record.content {
-        Some(content) => write!(out, "{}", Quoted(Ascii(content.tube.as_bytes())))?,
-        None => write!(out, "null")?,
+impl Line<'_> {
+    pub(super) fn print(&self, out: &mut impl Write, form: Form, job: &JobImage) -> io::Result<()> {
+        match form {
+            Form::Text => self.print_text(out, job),
+            Form::Json => self.print_json(out, job),
+        }
     }
-    writeln!(
-        out,
-        ",\"state\":\"{}\",\"pri\":{},\"delay_ns\":{},\"ttr_ns\":{},\"created_at_ns\":{},\
-         \"deadline_at_ns\":{},\"reserves\":{},\"timeouts\":{},\"releases\":{},\"buries\":{},\
-         \"kicks\":{},\"body_len\":{body_len}}}",
-        state.word(),
-        pri.0,
-        delay.0,
-        ttr.0,
-        created_at.0,
-        deadline_at.0,
-        counts.reserves,
-        counts.timeouts,
-        counts.releases,
-        counts.buries,
-        counts.kicks,
-    )
+
+    fn print_text(&self, out: &mut impl Write, job: &JobImage) -> io::Result<()> {
+        let (name, offset, kind) = (self.name, self.offset, self.kind);
+        write!(out, "{name} {offset} {kind} id={}", job.id.0)?;
+        if !self.has_numbers {
+            return writeln!(out);
+        }
+        if let Some(tube) = self.tube {
+            write!(out, " tube={}", Ascii(tube.as_bytes()))?;
+        }
+        writeln!(
+            out,
+            " state={} pri={} delay={} ttr={} created={} deadline={} reserves={} timeouts={} \
+             releases={} buries={} kicks={} body={}",
+            job.state.word(),
+            job.pri.0,
+            Seconds(job.delay.0),
+            Seconds(job.ttr.0),
+            Seconds(job.created_at.0),
+            Seconds(job.deadline_at.0),
+            job.counts.reserves,
+            job.counts.timeouts,
+            job.counts.releases,
+            job.counts.buries,
+            job.counts.kicks,
+            job.body_len,
+        )
+    }
+
+    fn print_json(&self, out: &mut impl Write, job: &JobImage) -> io::Result<()> {
+        write!(
+            out,
+            "{{\"file\":{},\"offset\":{},\"version\":{},\"kind\":\"{}\",\"id\":{},\"tube\":",
+            Quoted(self.name),
+            self.offset,
+            self.version,
+            self.kind,
+            job.id.0,
+        )?;
+        match self.tube {
+            Some(tube) => write!(out, "{}", Quoted(Ascii(tube.as_bytes())))?,
+            None => write!(out, "null")?,
+        }
+        writeln!(
+            out,
+            ",\"state\":\"{}\",\"pri\":{},\"delay_ns\":{},\"ttr_ns\":{},\"created_at_ns\":{},\
+             \"deadline_at_ns\":{},\"reserves\":{},\"timeouts\":{},\"releases\":{},\"buries\":{},\
+             \"kicks\":{},\"body_len\":{}}}",
+            job.state.word(),
+            job.pri.0,
+            job.delay.0,
+            job.ttr.0,
+            job.created_at.0,
+            job.deadline_at.0,
+            job.counts.reserves,
+            job.counts.timeouts,
+            job.counts.releases,
+            job.counts.buries,
+            job.counts.kicks,
+            job.body_len,
+        )
+    }
 }
 
 /// The end of a file at `offset`.
-fn print_end(
+pub(super) fn print_end(
     out: &mut impl Write,
     form: Form,
     name: &str,
@@ -262,7 +254,7 @@ impl Display for Ending {
 }
 
 /// Bytes of a tube's name, all of which are ASCII.
-struct Ascii<'a>(&'a [u8]);
+pub(super) struct Ascii<'a>(pub(super) &'a [u8]);
 
 impl Display for Ascii<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -271,7 +263,7 @@ impl Display for Ascii<'_> {
 }
 
 /// Nanoseconds as seconds, with as many decimals as they need.
-struct Seconds(i64);
+pub(super) struct Seconds(pub(super) i64);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -82,6 +82,8 @@ pub struct Wal<S: Storage, F: Format = V7> {
     /// The highest id that was given, as far as is known.
     pub(super) highest: JobId,
     pub(super) positions: Positions,
+    /// The position up to which some record says that all was synced.
+    pub(super) claimed: u64,
     pub(super) counts: JournalStats,
     pub(super) failure: Option<WalError>,
     /// Records could not be written for lack of room.
@@ -131,6 +133,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
             is_blocked: false,
             highest: JobId(0),
             positions: Positions::new(settings.sync, F::IS_ORDERED, now),
+            claimed: 0,
             counts: JournalStats::default(),
             failure: None,
             is_stuck: false,
@@ -181,6 +184,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         };
         self.format.write(spot, entry, &mut open.pending);
         let len = (open.pending.len() - before) as u64;
+        self.claimed = self.positions.synced;
         file.end += len;
         file.highest = file.highest.max(F::highest_of(entry));
         // Only where nothing was left is a record put beyond what was set aside.
@@ -443,6 +447,23 @@ impl<S: Storage, F: Format> Wal<S, F> {
         self.storage.start_sync(files, names);
     }
 
+    /// Makes sure that something says of all that was written that it has been synced, so that
+    /// nothing that is missing at the next start can be taken for what never was.
+    fn seal(&mut self) {
+        self.settle();
+        let last = self.files.back();
+        let is_new = last.is_some_and(|file| file.used() == 0);
+        let begun = last
+            .and_then(|file| file.open.as_ref())
+            .map(|open| open.begun);
+        let is_told = is_new && begun == Some(self.claimed);
+        if self.failure.is_none() && !self.is_stuck && !is_told {
+            self.make_room_for_deletion();
+            let highest = self.highest;
+            self.write_entry(&Entry::Mark { highest });
+        }
+    }
+
     /// Cuts off what was set aside for the file that is written, and not used.
     fn cut_current(&mut self) {
         let Some(file) = self.files.back_mut() else {
@@ -645,9 +666,12 @@ impl<S: Storage, F: Format> ShardJournal for Wal<S, F> {
     }
 
     fn close(&mut self) {
+        if F::IS_ORDERED {
+            self.seal();
+        }
         self.is_closing = true;
         self.drop_empty_files();
-        if self.settings.sync != Sync::Never {
+        if self.settings.sync != Sync::Never || F::IS_ORDERED {
             self.settle();
         } else {
             self.flush();

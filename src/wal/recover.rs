@@ -6,7 +6,7 @@
 //! are taken, and a file that cannot be read to its end is never removed.
 
 mod files;
-mod found;
+pub(super) mod found;
 
 use std::collections::VecDeque;
 

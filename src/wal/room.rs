@@ -260,6 +260,9 @@ impl<S: Storage, F: Format> Wal<S, F> {
         let begun = self.positions.appended;
         if F::IS_ORDERED {
             self.positions.appended += F::HEAD_LEN;
+            if head.is_synced {
+                self.claimed = self.positions.synced;
+            }
         }
         let open = Open::new(file, bytes, seed, begun);
         let mut file = File::current::<F>(number, capacity, open);

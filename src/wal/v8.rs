@@ -15,7 +15,9 @@
 //! | 56 | 1 | 1 if all files before were synced, else 0 |
 //! | 57 | 2 | zero |
 //! | 59 | 4 | CRC-32C of the bytes before |
-//! | 63 | 1 | line feed: not zero, so that a header that was half written is told from a damaged one |
+//! | 63 | 1 | line feed |
+//!
+//! The last byte is not zero, so that a header that was half written is told from a damaged one.
 //!
 //! Records follow one another without a gap, and behind the last one are zeros or nothing. Their
 //! layout is in [`record`]. The checksum of a record covers that of its file's header and its own
@@ -32,16 +34,22 @@
 //! something is missing. A full record of a job that is there is a copy, and has the same tube and
 //! body. The end of a pause may stand without the pause for the same reason.
 
+pub(super) mod check;
+pub(super) mod dump;
 pub mod record;
 mod segment;
 
+use std::fs::File;
 use std::io::{self, Read};
 
 use crate::base::ids::{Fingerprint, JobId, ShardId};
 use crate::base::name::TubeName;
 use crate::base::time::Nanos;
 use crate::wal::convert::signed;
-use crate::wal::format::{BadHead, Entry, Format, Head, Spot};
+use crate::wal::directory::Directory;
+use crate::wal::dump::Ending;
+use crate::wal::error::WalError;
+use crate::wal::format::{Bad, BadHead, Entries, Entry, Format, Head, Next, Rest, Spot};
 use crate::wal::record::{JobImage, SavedState, WallNanos, first_data};
 pub use crate::wal::v8::segment::{Segment, begins_as_ours};
 
@@ -55,6 +63,94 @@ const MAGIC: [u8; 8] = *b"beanlog\n";
 const SUM_AT: usize = 59;
 const END: u8 = b'\n';
 const END_AT: usize = HEAD_LEN - 1;
+
+/// Whether a directory has files of this version.
+///
+/// # Errors
+/// [`WalError::Read`].
+pub(super) fn is_ours(directory: &Directory) -> Result<bool, WalError> {
+    for &number in &directory.numbers {
+        let Some(file) = directory.open(number)? else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(MAGIC.len() as u64).read_to_end(&mut bytes);
+        read.map_err(|source| directory.failed("read", number, source))?;
+        if begins_as_ours(&bytes) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Opens a file of a directory; nothing if it is gone by now.
+fn open_file(
+    directory: &Directory,
+    number: u64,
+) -> Result<Option<Result<Segment<File>, BadHead>>, WalError> {
+    let Some(file) = directory.open(number)? else {
+        return Ok(None);
+    };
+    let opened = Segment::open(file).map_err(|source| directory.failed("read", number, source))?;
+    Ok(Some(opened))
+}
+
+/// Whether something in these files says that all before them was synced.
+fn is_told_of_sync(directory: &Directory, numbers: &[u64]) -> Result<bool, WalError> {
+    for &number in numbers {
+        let failed = |source| directory.failed("read", number, source);
+        let mut segment = match open_file(directory, number)? {
+            None | Some(Err(BadHead::Torn(_))) => continue,
+            Some(Err(BadHead::Damaged(_) | BadHead::Foreign(_))) => return Ok(true),
+            Some(Ok(segment)) => segment,
+        };
+        while let Next::Entry { .. } = segment.next_entry().map_err(failed)? {}
+        let is_told = segment.head().is_some_and(|head| head.is_synced);
+        if is_told || segment.synced_to().map_err(failed)? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// How a file ends, in words. `later` are the files behind it.
+fn ending(
+    directory: &Directory,
+    number: u64,
+    later: &[u64],
+    segment: &mut Segment<File>,
+    end: u64,
+    rest: Rest,
+) -> Result<Ending, WalError> {
+    let bad = match rest {
+        Rest::Nothing => return Ok(Ending::Clean),
+        Rest::Zeros => return Ok(Ending::Zeros),
+        Rest::Torn => return Ok(Ending::Torn),
+        Rest::Bad(bad) => bad,
+    };
+    let synced = segment.synced_to();
+    let synced = synced.map_err(|source| directory.failed("read", number, source))?;
+    if synced > end || is_told_of_sync(directory, later)? {
+        return Ok(bad_ending(bad));
+    }
+    Ok(Ending::Torn)
+}
+
+fn bad_ending(bad: Bad) -> Ending {
+    Ending::Damaged {
+        at: bad.at,
+        fault: bad.fault,
+    }
+}
+
+/// What a file is that has no header. `later` are the files behind it.
+fn head_ending(directory: &Directory, later: &[u64], bad: BadHead) -> Result<Ending, WalError> {
+    Ok(match bad {
+        BadHead::Torn(_) if !is_told_of_sync(directory, later)? => Ending::Torn,
+        BadHead::Torn(bad) | BadHead::Damaged(bad) => bad_ending(bad),
+        BadHead::Foreign(fault) => Ending::Damaged { at: 0, fault },
+    })
+}
 
 /// Whose binlog it is, and how strictly it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

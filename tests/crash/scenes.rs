@@ -2,14 +2,19 @@
 
 use std::io::ErrorKind;
 
+use beanshard::wal::error::WalError;
 use beanshard::wal::journal::Sync;
+use beanshard::wal::recover::Recovery;
+use beanshard::wal::v8::V8;
 
 use crate::each_seed;
+use crate::form::Form;
 use crate::full;
-use crate::life::{Form, Legacy, Life};
+use crate::life::{Legacy, Life, find, look};
 use crate::plan::{Plan, draw_sync};
 use crate::random::Random;
 use crate::storage::{Crash, Faults, Watch};
+use crate::time::Time;
 
 /// How a life ends.
 fn draw_crash(random: &mut Random) -> Crash {
@@ -164,4 +169,86 @@ pub(crate) fn failed_disk<F: Form>(test: &str, cases: u64) {
         }
         life.crash(draw_crash(&mut random)).map(|_| ())
     });
+}
+
+/// One byte of an owner's directory changes while no server runs. A start says in which file that
+/// was, and where at the latest. It goes no further, unless nothing was lost, or after a crash what
+/// was lost may never have been synced. It never takes anything for something else, even if it
+/// is told to pass over damage.
+pub(crate) fn changed_byte(test: &str, cases: u64) {
+    each_seed(test, cases, |seed| {
+        let mut random = Random::new(seed ^ 0xd0);
+        let plan = Plan::draw(draw_sync(&mut random), &mut random);
+        let mut legacy = Legacy::nothing();
+        for _ in 0..2 {
+            let seed = random.next();
+            let mut life = Life::<V8>::begin(legacy, plan.clone(), Watch::Off, 0, seed)?;
+            life.live(random.below(200))?;
+            let time = life.time;
+            let is_closed = random.percent(50);
+            legacy = if is_closed {
+                life.close()?
+            } else {
+                life.crash(random.pick(&[Crash::Killed, Crash::AllLost]))?
+            };
+            for _ in 0..40 {
+                check_changed(&legacy, time, &plan, is_closed, &mut random)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+fn check_changed(
+    legacy: &Legacy,
+    time: Time,
+    plan: &Plan,
+    is_closed: bool,
+    random: &mut Random,
+) -> Result<(), String> {
+    let fresh = || legacy.disk.picture().after(Crash::Killed, 0);
+    let files = legacy
+        .disk
+        .files(|name| name.starts_with("binlog.") && !name.ends_with(".damaged"));
+    let files: Vec<_> = files.into_iter().filter(|(_, len)| *len > 0).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let (name, len) = &files[random.index(files.len())];
+    let (at, bits) = (random.below(*len), 1 + random.below(255) as u8);
+    let read = |format| {
+        let disk = fresh();
+        disk.damage(name, at, bits);
+        let (now, wall) = (time.now, time.wall);
+        Recovery::read_as(format, disk, plan.settings, now, wall, &mut |_| {})
+    };
+    let place = format!("{name} at {at}");
+    let (told, told_at) = match read(V8::here()) {
+        Err(WalError::Damaged { name, at, .. }) => (name, at),
+        Err(error) => return Err(format!("{place}: {error:?}")),
+        Ok(recovery) => {
+            let torn = recovery.torn().cloned();
+            let torn = torn.ok_or_else(|| format!("{place}: nothing was said"))?;
+            let found = look(recovery, time);
+            legacy.book.check_each(&found)?;
+            let whole = find::<V8>(fresh(), plan.settings, time)?;
+            if found.jobs == whole.jobs {
+                // It was where nothing is, or what says that all else is there.
+                return Ok(());
+            }
+            if is_closed {
+                return Err(format!("{place}: it goes on"));
+            }
+            (torn.name, torn.at)
+        }
+    };
+    if told != *name || told_at > at {
+        return Err(format!("{place}: it is said to be in {told} at {told_at}"));
+    }
+    let lenient = V8 {
+        skip_damage: true,
+        ..V8::here()
+    };
+    let recovery = read(lenient).map_err(|error| format!("{place}: {error:?}"))?;
+    legacy.book.check_each(&look(recovery, time))
 }

@@ -170,6 +170,24 @@ impl MemoryStorage {
         files.map(|(_, file)| machine.disk.len(*file)).sum()
     }
 
+    /// The names and lengths of the files whose names pass.
+    pub(crate) fn files(&self, pass: impl Fn(&str) -> bool) -> Vec<(String, u64)> {
+        let machine = self.0.borrow();
+        let names = machine.disk.names.iter();
+        let files = names.filter(|(name, _)| pass(name));
+        files
+            .map(|(name, &file)| (name.clone(), machine.disk.len(file)))
+            .collect()
+    }
+
+    /// Changes the bits of one byte of a file that are set here.
+    pub(crate) fn damage(&self, name: &str, at: u64, bits: u8) {
+        let disk = &mut self.0.borrow_mut().disk;
+        let file = disk.find(name).expect("it is there");
+        let content = disk.files.get_mut(&file).expect("it was made");
+        Rc::make_mut(&mut content.seen)[at as usize] ^= bits;
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.borrow().disk.names.contains_key(name)
     }

@@ -1,5 +1,5 @@
-//! The files of a start: each is read to its end, what was torn off is cut, what is damaged is told,
-//! and a new one is begun.
+//! The files of a start: each is read to its end, what was torn off is cut, what is damaged is
+//! told, and a new one is begun.
 //!
 //! In formats that are ordered, what is missing somewhere was either never synced, and then nothing
 //! behind it was, or it was damaged later. Records say how far their file had been synced when they
@@ -287,7 +287,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         let (at, fault) = (gap.bad.at, gap.bad.fault);
         log::warn!(
             target: LOG,
-            "{name}: torn at {at}: {fault}; nothing from there on was synced, it is given up"
+            "{name}: torn at {at}: {fault}; nothing says that this was synced, the log ends here"
         );
         self.give_up(later)?;
         Ok(Some(Torn { name, at }))
@@ -311,8 +311,10 @@ impl<S: Storage, F: Format> Wal<S, F> {
             let mut segment = match self.open_to_read(number)?.0 {
                 Ok(segment) => segment,
                 Err(BadHead::Torn(_)) => continue,
-                // Somebody has been here after what was written last.
-                Err(BadHead::Damaged(_)) => return Ok(true),
+                Err(BadHead::Damaged(bad)) => {
+                    self.on_damage(number, bad)?;
+                    return Ok(true);
+                }
                 Err(BadHead::Foreign(why)) => return Err(WalError::Foreign { name: name(), why }),
             };
             let failed = |source| used("read", name(), source);

@@ -15,30 +15,30 @@ use crate::wal::record::{JobImage, SavedState};
 use crate::wal::recover::Progress;
 
 /// A job that the directory tells of.
-pub(super) struct FoundJob {
-    pub(super) image: JobImage,
+pub(in crate::wal) struct FoundJob {
+    pub(in crate::wal) image: JobImage,
     /// Number in [`Tubes`].
-    pub(super) tube: u32,
-    pub(super) body: Body,
+    pub(in crate::wal) tube: u32,
+    pub(in crate::wal) body: Body,
     /// Index of the file with the full record, and the bytes of that.
-    pub(super) home: usize,
-    pub(super) len: u64,
+    pub(in crate::wal) home: usize,
+    pub(in crate::wal) len: u64,
     /// When it was buried, or a moment that stands for that; 0 if it is not.
-    pub(super) burial: Nanos,
+    pub(in crate::wal) burial: Nanos,
 }
 
 /// A pause that the directory tells of.
-pub(super) struct FoundPause {
-    pub(super) image: PauseImage,
+pub(in crate::wal) struct FoundPause {
+    pub(in crate::wal) image: PauseImage,
     /// Index of the file with the record, and the bytes of that.
-    pub(super) home: usize,
-    pub(super) len: u64,
+    pub(in crate::wal) home: usize,
+    pub(in crate::wal) len: u64,
 }
 
 /// Names of tubes, each once.
 #[derive(Default)]
-pub(super) struct Tubes {
-    pub(super) names: Vec<TubeNameBuf>,
+pub(in crate::wal) struct Tubes {
+    pub(in crate::wal) names: Vec<TubeNameBuf>,
     numbers: HashMap<TubeNameBuf, u32>,
 }
 
@@ -60,39 +60,39 @@ impl Tubes {
 }
 
 /// The state of the reading.
-pub(super) struct Reader {
-    pub(super) found: Slab<FoundJob>,
-    pub(super) by_id: FxHashMap<JobId, u32>,
-    pub(super) tubes: Tubes,
-    pub(super) progress: Progress,
+pub(in crate::wal) struct Reader {
+    pub(in crate::wal) found: Slab<FoundJob>,
+    pub(in crate::wal) by_id: FxHashMap<JobId, u32>,
+    pub(in crate::wal) tubes: Tubes,
+    pub(in crate::wal) progress: Progress,
     /// By the number of the tube.
-    pub(super) pauses: BTreeMap<u32, FoundPause>,
+    pub(in crate::wal) pauses: BTreeMap<u32, FoundPause>,
     /// Tubes by the numbers of their pauses.
     paused: BTreeMap<u64, u32>,
     /// The highest number of a pause.
-    pub(super) last_pause: u64,
-    pub(super) highest: JobId,
+    pub(in crate::wal) last_pause: u64,
+    pub(in crate::wal) highest: JobId,
     /// Ids up to this one had been given when the oldest file was begun. What came of a job with a
     /// higher one is in these files from the beginning on.
-    pub(super) known_from: JobId,
+    pub(in crate::wal) known_from: JobId,
     latest_burial: Nanos,
     latest_tube: u32,
 }
 
 /// Where a record is.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(in crate::wal) struct Place {
     /// Index of the file.
-    pub(super) at: usize,
+    pub(in crate::wal) at: usize,
     /// Number of the file.
-    pub(super) number: u64,
+    pub(in crate::wal) number: u64,
     /// Bytes from its start.
-    pub(super) offset: u64,
+    pub(in crate::wal) offset: u64,
 }
 
 /// What cannot be true of a record after those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Odd {
+pub(in crate::wal) enum Odd {
     /// It is about a job that never was.
     #[error("job is not there")]
     Unknown,
@@ -105,7 +105,7 @@ pub(super) enum Odd {
 }
 
 impl Reader {
-    pub(super) fn new() -> Reader {
+    pub(in crate::wal) fn new() -> Reader {
         Reader {
             found: Slab::default(),
             by_id: FxHashMap::default(),
@@ -126,7 +126,7 @@ impl Reader {
     /// # Errors
     /// What cannot be true of it after those before it. It has been passed over then. Only formats
     /// whose records can be relied on have such.
-    pub(super) fn take<F: Format>(
+    pub(in crate::wal) fn take<F: Format>(
         &mut self,
         place: Place,
         len: u64,
@@ -285,7 +285,7 @@ impl Reader {
 
     /// The jobs are looked at once and in the order in which they lie in memory, which is mostly
     /// that of their ids: to sort is then little more than to see that.
-    pub(super) fn order(&self) -> VecDeque<u32> {
+    pub(in crate::wal) fn order(&self) -> VecDeque<u32> {
         let (mut others, mut buried) = (Vec::new(), Vec::new());
         for (slot, job) in self.found.iter() {
             match job.image.state {

@@ -9,6 +9,8 @@ use crate::base::property_config;
 use crate::base::slot::{SLOT_BITS, Slot};
 use crate::base::time::Secs;
 use crate::engine::job::JobCounts;
+use crate::wal::check::check as check_directory;
+use crate::wal::dump::{Form, dump};
 use crate::wal::format::{Bad, Entries, Next, PauseImage, Rest};
 use crate::wal::record::SpanNanos;
 
@@ -135,7 +137,7 @@ fn records_are_pinned() {
             \0\x05\0\0\0",
         b"\x18\0\0\0\x08\x18\xac\x14@\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0",
         b"\x18\0\0\0\x984\xf9\x82@\0\0\0\x04\0\0\0\x02\x01\0\0\0\0\0\0",
-        b"+\0\0\0\xc4\x8e\x92\xdf@\0\0\0\x05\0\x07\0\x03\0\0\0\0\0\0\0\n\0\0\033\0\0\0\0\0\0\
+        b"+\0\0\0\xc4\x8e\x92\xdf@\0\0\0\x05\0\x07\0\x03\0\0\0\0\0\0\0\n\0\0\0\x33\x33\0\0\0\0\0\0\
             default",
         b"\x18\0\0\0\x17\xcd%\xc1@\0\0\0\x06\0\0\0\x03\0\0\0\0\0\0\0",
     ];
@@ -190,7 +192,7 @@ fn entry_of<'a>((what, job, tube, body): &'a (u8, JobImage, String, Vec<u8>)) ->
     match what {
         0 => Entry::Full {
             job: JobImage {
-                id: JobId((job.id.0 >> SLOT_BITS) + 1 << SLOT_BITS | slot),
+                id: JobId(((job.id.0 >> SLOT_BITS) + 1) << SLOT_BITS | slot),
                 body_len: body.len() as u32,
                 ..*job
             },
@@ -452,4 +454,87 @@ fn a_length_is_believed_only_of_a_record_of_its_kind() {
     assert_eq!(stopped(24, 7), Some(Stop::Fault(Fault::Kind { found: 7 })));
     let more = whole.len() + 1;
     assert_eq!(stopped(more as u32, 1), Some(Stop::More { len: more }));
+}
+
+/// What `wal dump` and `wal check` say of a directory with this file and one behind it, and whether
+/// nothing is damaged.
+fn looked_at(file: &[u8], form: Form) -> (String, String, bool) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("binlog.7"), file).unwrap();
+    let mut next = Vec::new();
+    let head = Head {
+        number: 8,
+        before_end: file.len() as u64,
+        ..HEAD
+    };
+    HERE.write_head(&head, &mut next);
+    std::fs::write(dir.path().join("binlog.8"), &next).unwrap();
+    let (mut records, mut notes, mut summary) = (Vec::new(), Vec::new(), Vec::new());
+    let is_whole = dump(dir.path(), form, &mut records, &mut notes).unwrap();
+    let is_sound = check_directory(dir.path(), &mut summary).unwrap();
+    // What contradicts itself is found by the check alone.
+    assert!(is_whole || !is_sound);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(records), text(summary), is_sound)
+}
+
+#[test]
+fn a_directory_is_shown() {
+    let (records, summary, is_sound) = looked_at(&file(&entries()), Form::Text);
+    assert!(is_sound);
+    assert_eq!(
+        records,
+        "\
+binlog.7 0 head owner=2 topology=1122334455667788 number=7 highest=258 begun=-0.000000002 \
+before_end=2571 synced=true
+binlog.7 64 full id=5146 tube=default state=ready pri=9 delay=3 ttr=60 created=0.000004369 \
+deadline=0.000008738 reserves=1 timeouts=2 releases=3 buries=4 kicks=5 body=4
+binlog.7 147 change id=5146 state=buried pri=9 delay=3 ttr=60 created=0.000004369 \
+deadline=0.000008738 reserves=1 timeouts=2 releases=3 buries=4 kicks=5 body=0
+binlog.7 219 end id=258
+binlog.7 243 mark id=258
+binlog.7 267 pause number=3 tube=default length=10 until=0.000013107
+binlog.7 310 resume number=3
+binlog.7 334 end: clean
+binlog.8 0 head owner=2 topology=1122334455667788 number=8 highest=258 begun=-0.000000002 \
+before_end=334 synced=true
+binlog.8 64 end: clean
+"
+    );
+    assert_eq!(
+        summary,
+        "\
+binlog.7: version 8, owner 2 of topology 1122334455667788, 334 bytes; 1 full, 1 changes, \
+1 deletions, 1 marks of the highest id, 1 pauses, 1 ends of pauses; 83 bytes live, 187 dead
+binlog.8: version 8, owner 2 of topology 1122334455667788, 64 bytes; 0 full, 0 changes, \
+0 deletions; 0 bytes live, 0 dead
+2 files, 398 bytes: 83 live
+1 jobs: 0 ready, 0 reserved, 0 delayed, 1 buried; 0 pauses; highest id 5146
+sound
+"
+    );
+    let (records, ..) = looked_at(&file(&entries()), Form::Json);
+    assert_eq!(
+        records.lines().nth(5).unwrap(),
+        r#"{"file":"binlog.7","offset":267,"version":8,"kind":"pause","#.to_owned()
+            + r#""number":3,"tube":"default","length_s":10,"until_ns":13107}"#
+    );
+}
+
+#[test]
+fn damage_in_a_directory_is_shown() {
+    let mut bytes = file(&entries());
+    bytes[180] ^= 1;
+    let (records, summary, is_sound) = looked_at(&bytes, Form::Text);
+    assert!(!is_sound);
+    let wrong = "binlog.7 147 end: damaged at 147: checksum is wrong\n";
+    assert!(records.contains(wrong), "{records}");
+    assert!(summary.ends_with("DAMAGED\n"), "{summary}");
+    // A change of a job that never was.
+    let unknown = Entry::Change {
+        job: job(SavedState::Ready),
+    };
+    let (_, summary, _) = looked_at(&file(&[unknown]), Form::Text);
+    let wrong = "binlog.7: damaged at 64: job is not there\n";
+    assert!(summary.contains(wrong), "{summary}");
 }
