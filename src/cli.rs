@@ -92,6 +92,17 @@ pub enum SyncPolicy {
     Never,
 }
 
+impl SyncPolicy {
+    /// Milliseconds between two syncs at most; none if the system syncs when it likes.
+    #[must_use]
+    pub fn millis(self) -> Option<u64> {
+        match self {
+            SyncPolicy::EveryMs(millis) => Some(millis),
+            SyncPolicy::Never => None,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -129,8 +140,9 @@ pub enum Action {
     Wal(WalTask),
     /// Make other data of a directory.
     Tool(ToolTask),
-    /// Be what the supervisor at the other end of the control socket says.
-    Child,
+    /// Be what the supervisor at the other end of the control socket says: an owner with its binlog
+    /// in this folder, if there is one.
+    Child(Option<PathBuf>),
     /// Print `text` as it is and end.
     Print {
         /// Complete lines.
@@ -197,28 +209,6 @@ enum UsageError {
     InvalidMultiWatch { value: OsString },
     #[error("flag needs --sharded: {flag}")]
     NeedsSharded { flag: &'static str },
-    #[error("-b does not go with --sharded yet, which keeps jobs in memory only")]
-    ShardedBinlog,
-}
-
-impl UsageError {
-    /// Whether the help text is of any use to who made the mistake.
-    fn wants_help(&self) -> bool {
-        match self {
-            UsageError::UnknownFlag { .. }
-            | UsageError::UnknownArgument { .. }
-            | UsageError::MissingValue { .. }
-            | UsageError::UnexpectedValue { .. }
-            | UsageError::InvalidSize { .. }
-            | UsageError::InvalidCount { .. }
-            | UsageError::InvalidMultiWatch { .. }
-            | UsageError::NeedsSharded { .. }
-            | UsageError::MissingVerb
-            | UsageError::MissingDirectory
-            | UsageError::MissingFlag { .. } => true,
-            UsageError::ShardedBinlog => false,
-        }
-    }
 }
 
 /// What `args`, the program's name first, asks for.
@@ -246,11 +236,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Parsed {
     }
     let mut reader = Reader::new(&program);
     let action = reader.read(args).unwrap_or_else(|error| {
-        let help = if error.wants_help() {
-            help(&program)
-        } else {
-            String::new()
-        };
+        let help = help(&program);
         Action::Print {
             text: format!("{program}: {error}\n{help}"),
             stream: Output::Stderr,
@@ -289,8 +275,10 @@ impl<'a> Reader<'a> {
     ) -> Result<Action, UsageError> {
         if args.next_if(|word| word == CHILD_WORD).is_some() {
             return match args.next() {
-                None => Ok(Action::Child),
-                Some(word) => Err(UsageError::UnknownArgument { word }),
+                dir if args.peek().is_none() => Ok(Action::Child(dir.map(PathBuf::from))),
+                _ => Err(UsageError::UnknownArgument {
+                    word: args.next().unwrap_or_default(),
+                }),
             };
         }
         if let Some(action) = self.read_flags(args)? {
@@ -298,9 +286,6 @@ impl<'a> Reader<'a> {
         }
         match (self.config.mode, self.needs_sharded) {
             (Mode::Legacy, Some(flag)) => return Err(UsageError::NeedsSharded { flag }),
-            (Mode::Sharded, _) if self.config.binlog_dir.is_some() => {
-                return Err(UsageError::ShardedBinlog);
-            }
             (Mode::Legacy | Mode::Sharded, _) => {}
         }
         Ok(Action::Run(self.config.clone()))
@@ -358,7 +343,11 @@ impl<'a> Reader<'a> {
             Flag::NoCompact => self.warnings.push(Warning::Obsolete { flag: 'n' }),
             Flag::Legacy => config.mode = Mode::Legacy,
             Flag::Sharded => config.mode = Mode::Sharded,
-            Flag::Owners | Flag::Frontends | Flag::OwnerWait | Flag::MultiWatch => {
+            Flag::Owners
+            | Flag::Frontends
+            | Flag::OwnerWait
+            | Flag::MultiWatch
+            | Flag::SkipDamage => {
                 self.share(flag, parser)?;
             }
             Flag::OldVersion => return Ok(Some(print_version("beanstalkd", VERSION))),

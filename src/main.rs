@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&parsed.program, &error),
         },
-        Action::Child => match child::run() {
+        Action::Child(dir) => match child::run(dir) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&parsed.program, &error.into()),
         },

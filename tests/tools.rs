@@ -220,6 +220,37 @@ fn our_server_has_the_jobs_of_an_export() {
 }
 
 #[test]
+fn the_sharded_server_has_the_jobs_of_a_reshard() {
+    let (legacy, dir) = (folder(), folder());
+    book::make_legacy(legacy.path(), 3, 150);
+    let at = text(dir.path());
+    for words in [
+        &[
+            "import",
+            "--from",
+            text(legacy.path()),
+            "--dir",
+            at,
+            "--owners",
+            "2",
+        ][..],
+        &["reshard", "--dir", at, "--owners", "3"],
+    ] {
+        let ended = tool(words);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+    }
+    let state = State::of_sharded(dir.path());
+    let words = ours(&["--sharded", "--frontends", "1", "-b", "<dir>"]);
+    let server = Server::start_in(dir, &words, Listen::Tcp).expect("it starts");
+    assert_served(&server, &state);
+    let mut peer = Peer::of(&server);
+    let put = peer.put(b"new");
+    let id = put.split(' ').nth(1).and_then(|id| id.parse().ok());
+    let before = state.jobs.iter().filter(|job| job.tube == "default");
+    assert!(id > before.map(|job| job.id).max(), "{put}");
+}
+
+#[test]
 fn a_summary_tells_what_was_done() {
     let (dir, to) = (folder(), folder());
     book::make_sharded(dir.path(), 5, 2, 60);

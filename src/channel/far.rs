@@ -11,14 +11,16 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::base::ids::{Caller, Seq, SessionId};
-use crate::base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_BODIES_BYTES_MAX};
+use crate::base::limits::{BODY_PART_LEN_MAX, LINK_BACKLOG_BYTES_MAX, LINK_BODIES_BYTES_MAX};
 use crate::channel::Terms;
+use crate::channel::held::Held;
 use crate::channel::speaker::Speaker;
 use crate::engine::event::Event;
 use crate::engine::host::Ticket;
 use crate::wire::assembler::{Assembler, Message};
 use crate::wire::control::{self, Control, Hello};
 use crate::wire::credit::{Credit, Owed, cost_of};
+use crate::wire::event;
 use crate::wire::frame::Frame;
 use crate::wire::header::{Expected, Header};
 use crate::wire::kind::{ControlKind, Kind, OpKind};
@@ -33,8 +35,8 @@ pub struct FarEnd {
     expected: Expected,
     is_greeted: bool,
     speaker: Speaker,
-    /// What has to be confirmed before anything that was said leaves.
-    held_until: Ticket,
+    /// What has to be confirmed before it is said.
+    held: Held,
     /// The attached sessions by their numbers.
     sessions: HashMap<u64, Known, FxBuildHasher>,
     /// Number of the latest attach.
@@ -96,7 +98,7 @@ impl FarEnd {
             },
             is_greeted: false,
             speaker,
-            held_until: Ticket::default(),
+            held: Held::default(),
             sessions: HashMap::default(),
             last_attach: Seq::NONE,
             credit: Credit::of(terms.window),
@@ -141,12 +143,20 @@ impl FarEnd {
         }
     }
 
-    /// The session is told something. It leaves when `ticket` is confirmed, and so does all else.
+    /// The session is told something. It leaves when `ticket` is confirmed, and after all that was
+    /// said before.
     pub fn event(&mut self, ticket: Ticket, to: Caller, event: &Event<'_>) {
-        if self.sessions.contains_key(&to.session.number) {
-            self.held_until = self.held_until.max(ticket);
-            self.speaker.event(to, event);
+        if !self.sessions.contains_key(&to.session.number) {
+            return;
         }
+        if ticket == Ticket::default() && self.held.is_empty() {
+            return self.speaker.event(to, event);
+        }
+        let (session, body) = (to.session.number, event::body_of(event));
+        let ends = self.speaker.ends();
+        self.held.push(ticket, session, body, ends, |out, ends| {
+            event::write(out, ends, to, event, BODY_PART_LEN_MAX)
+        });
     }
 
     /// Says why nothing more will be said.
@@ -157,7 +167,7 @@ impl FarEnd {
     /// Whether more is to go out than may be at once.
     #[must_use]
     pub fn is_over_limit(&self) -> bool {
-        self.speaker.whole_len() > LINK_BACKLOG_BYTES_MAX
+        self.speaker.whole_len() + self.held.len() > LINK_BACKLOG_BYTES_MAX
             || self.speaker.parts_len() > LINK_BODIES_BYTES_MAX
     }
 
@@ -169,7 +179,8 @@ impl FarEnd {
             debug_assert!(granted.is_ok(), "what is owed was spent");
             self.speaker.say(&Control::Credit(amount));
         }
-        self.held_until <= confirmed && self.speaker.write(out, room)
+        self.held.release(confirmed, &mut self.speaker);
+        self.speaker.write(out, room)
     }
 
     fn take_control<'a>(
@@ -224,6 +235,7 @@ impl FarEnd {
         if self.sessions.remove(&session.number).is_none() {
             return Asked::Nothing;
         }
+        self.held.forget(session.number);
         self.speaker.forget(session.number);
         Asked::Detach(session)
     }

@@ -7,6 +7,7 @@
 //! clocks and the owners' queue are the roles'; the simulation has links of its own.
 
 pub mod far;
+mod held;
 pub mod near;
 pub mod remote;
 mod speaker;

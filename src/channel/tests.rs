@@ -398,19 +398,60 @@ fn a_link_that_is_lost_takes_everything_with_it() {
     assert_eq!(pair.near.reach(), Reach::Now);
 }
 
+// R4.5
 #[test]
-fn what_is_not_confirmed_stays() {
+fn what_is_not_confirmed_stays_and_keeps_nothing_of_before() {
+    let mut pair = Pair::greeted();
+    pair.near.attach(session(1));
+    pair.near.attach(session(2));
+    pair.flow().unwrap();
+    let body = Body::from_vec(vec![1; 100_000]);
+    let found = Event::Found {
+        id: JobId(5),
+        body: &body,
+    };
+    let inserted = Event::Inserted { id: JobId(5) };
+    pair.far.event(Ticket(7), caller(1, 1), &found);
+    pair.far.event(Ticket(0), caller(2, 1), &Event::NotFound);
+    pair.far.event(Ticket(0), caller(1, 2), &Event::NoJob);
+    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(6));
+    assert!(pair.to_near.is_empty());
+    pair.far.event(Ticket(9), caller(2, 2), &inserted);
+    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(6));
+    pair.far.event(Ticket(0), caller(2, 3), &Event::NotFound);
+    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(8));
+    pair.hear(9).unwrap();
+    let first = ["up", "2 NotFound 0", "1 Found 100000", "1 NoJob 0"];
+    assert_eq!(pair.heard, first);
+    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(9));
+    pair.hear(9).unwrap();
+    assert_eq!(pair.heard[4..], ["2 Inserted 0", "2 NotFound 0"]);
+    pair.far.event(Ticket(0), caller(2, 4), &Event::NotFound);
+    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(0));
+    pair.hear(9).unwrap();
+    assert_eq!(pair.heard.len(), 7, "nothing is held any more");
+    assert_eq!(body.holders(), 1);
+}
+
+#[test]
+fn what_is_held_for_a_session_that_goes_has_no_end() {
     let mut pair = Pair::greeted();
     pair.near.attach(session(1));
     pair.flow().unwrap();
-    let inserted = Event::Inserted { id: JobId(5) };
-    pair.far.event(Ticket(7), caller(1, 1), &inserted);
-    pair.far.event(Ticket(0), caller(1, 2), &Event::NotFound);
-    pair.far.write(&mut pair.to_near, usize::MAX, Ticket(6));
-    assert!(pair.to_near.is_empty());
+    let body = Body::from_vec(vec![1; 300_000]);
+    let found = Event::Found {
+        id: JobId(5),
+        body: &body,
+    };
+    pair.far.event(Ticket(7), caller(1, 1), &found);
+    pair.near.detach(session(1));
+    pair.flow().unwrap();
+    assert_eq!(body.holders(), 1);
     pair.far.write(&mut pair.to_near, usize::MAX, Ticket(7));
     pair.hear(9).unwrap();
-    assert_eq!(pair.heard, ["up", "1 Inserted 0", "1 NotFound 0"]);
+    pair.near.attach(session(2));
+    pair.flow().unwrap();
+    assert_eq!(pair.heard, ["up"]);
 }
 
 // A3.4

@@ -22,6 +22,7 @@ pub(super) enum Flag {
     Frontends,
     OwnerWait,
     MultiWatch,
+    SkipDamage,
     OldVersion,
     Version,
     OldHelp,
@@ -37,7 +38,7 @@ struct Row {
 }
 
 /// In the order of the help text.
-const ROWS: [Row; 21] = [
+const ROWS: [Row; 22] = [
     row(
         Flag::Binlog,
         Some('b'),
@@ -142,6 +143,13 @@ const ROWS: [Row; 21] = [
         Some("multi-watch"),
         "HOW",
         "with --sharded: serve or reject a reserve over several of them (serve)",
+    ),
+    row(
+        Flag::SkipDamage,
+        None,
+        Some("skip-damage"),
+        "",
+        "with --sharded: start though a binlog is damaged, without what is lost",
     ),
     row(Flag::Compact, Some('c'), None, "", "without effect"),
     row(Flag::NoCompact, Some('n'), None, "", "without effect"),

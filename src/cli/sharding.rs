@@ -24,6 +24,8 @@ pub struct Sharding {
     pub owner_wait_ms: u32,
     /// Whether a reserve of tubes that several owners have is refused.
     pub rejects_multi_watch: bool,
+    /// Whether owners start in spite of damage in their binlogs.
+    pub skips_damage: bool,
 }
 
 impl Default for Sharding {
@@ -33,6 +35,7 @@ impl Default for Sharding {
             frontends: None,
             owner_wait_ms: OWNER_WAIT_MS_DEFAULT,
             rejects_multi_watch: false,
+            skips_damage: false,
         }
     }
 }
@@ -53,6 +56,10 @@ impl Reader<'_> {
             Flag::OwnerWait => {
                 sharding.owner_wait_ms = size(parser, u64::from(OWNER_WAIT_MS_MAX))? as u32;
                 "--owner-wait"
+            }
+            Flag::SkipDamage => {
+                sharding.skips_damage = true;
+                "--skip-damage"
             }
             _ => {
                 sharding.rejects_multi_watch = is_reject(value(parser)?)?;

@@ -175,7 +175,7 @@ fn ends_of(map: ShardMap, owner: ShardId) -> (Slot, Slot) {
         .map(Slot)
         .filter(|&slot| map.of_slot(slot) == owner);
     let first = slots.next().unwrap_or(Slot(0));
-    (first, slots.last().unwrap_or(first))
+    (first, slots.next_back().unwrap_or(first))
 }
 
 /// All pauses that are told of, those that are over too.

@@ -150,7 +150,7 @@ impl Owners {
         };
         dir.clean()?;
         // A process that has lost its supervisor may still be there for a moment.
-        let locks = (0..topology.owners).map(|index| lock_folder(&dir.owner_dir(index)));
+        let locks = (0..topology.owners).map(|index| lock_folder(&dir.owner(index)));
         Ok(Owners {
             topology,
             map: ShardMap::new(topology.owners.into()),
@@ -171,13 +171,7 @@ impl Owners {
             owner: ShardId(index as u8),
             skip_damage: settings.skip_damage,
         };
-        read(
-            format,
-            &self.dir.owner_dir(index),
-            Some(index),
-            settings,
-            show,
-        )
+        read(format, &self.dir.owner(index), Some(index), settings, show)
     }
 }
 
@@ -200,7 +194,7 @@ impl Owner<'_> {
             return Ok(());
         }
         Err(DataError::Misplaced {
-            path: self.all.dir.owner_dir(self.index),
+            path: self.all.dir.owner(self.index),
             id,
             tube: String::from_utf8_lossy(tube.as_bytes()).into_owned(),
         })

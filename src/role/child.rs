@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use socket2::Socket;
 
@@ -20,12 +21,13 @@ use crate::wire::control::Control;
 use crate::wire::kind::Sender;
 use crate::wire::setup::Setup;
 
-/// Is what the supervisor says, until that says to end, or is gone. To be called by the first
-/// thread, before there is another and before any descriptor was opened.
+/// Is what the supervisor says, until that says to end, or is gone. An owner has its binlog in
+/// `dir` if there is one. To be called by the first thread, before there is another and before any
+/// descriptor was opened.
 ///
 /// # Errors
 /// [`RoleError::NoControlSocket`] if this process is nobody's child, and whatever stops the role.
-pub fn run() -> Result<(), RoleError> {
+pub fn run(dir: Option<PathBuf>) -> Result<(), RoleError> {
     ignore_in_child()?;
     let mut control = take_control()?;
     let Some((setup, listener)) = wait_for_setup(&mut control)? else {
@@ -35,7 +37,7 @@ pub fn run() -> Result<(), RoleError> {
     match (setup.role, listener) {
         (Sender::Owner, None) => {
             name("owner", index);
-            owner::serve(setup, control)
+            owner::serve(setup, control, dir.as_deref())
         }
         (Sender::Frontend, Some(listener)) => {
             name("frontend", index);

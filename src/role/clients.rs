@@ -260,7 +260,7 @@ impl<S: Shards> Clients<S> {
             return false;
         };
         let has_more = conn.fed == Fed::Waits && !conn.unread.is_empty() && !conn.is_gone;
-        if !has_more || self.sessions.is_answered(session) {
+        if !has_more || self.sessions.is_answered(session) || self.sessions.waits_for_job(session) {
             return false;
         }
         let len = self.sessions.replies(session).map_or(0, |owed| owed.len());

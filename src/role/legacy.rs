@@ -2,15 +2,15 @@
 
 use std::error::Error as _;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use crate::base::ids::ShardId;
 use crate::base::time::Nanos;
-use crate::cli::{Config, SyncPolicy, VERSION};
+use crate::cli::{Config, VERSION};
 use crate::engine::host::NoJournal;
 use crate::engine::{Engine, IdScheme, Settings};
 use crate::net::listener::Listener;
 use crate::role::acceptor::Acceptor;
+use crate::role::binlog;
 use crate::role::clients::Clients;
 use crate::role::error::RoleError;
 use crate::role::memory::Memory;
@@ -25,12 +25,11 @@ use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
 use crate::sys::signal::Signals;
-use crate::wal::disk::Disk;
-use crate::wal::journal::{self, Sync, Wal};
+use crate::wal::journal;
 use crate::wal::record::WallNanos;
-use crate::wal::recover::{Progress, Recovery};
 use crate::wal::shard_journal::ShardJournal;
 use crate::wal::topology;
+use crate::wal::v7::V7;
 
 /// See the module's description.
 pub struct Legacy<J> {
@@ -61,7 +60,15 @@ const SHARD: ShardId = ShardId(0);
 pub fn serve(config: &Config) -> Result<(), RoleError> {
     match &config.binlog_dir {
         None => Legacy::start(config, |engine| Ok(Shard::new(engine, NoJournal)))?.run(),
-        Some(dir) => Legacy::start(config, |engine| recover(engine, dir, config))?.run(),
+        Some(dir) => Legacy::start(config, |engine| {
+            topology::refuse_sharded(dir)?;
+            let settings = journal::Settings {
+                file_len: config.binlog_file_len,
+                sync: binlog::sync_of(config.binlog_sync.millis()),
+            };
+            binlog::recover(engine, dir, V7, settings)
+        })?
+        .run(),
     }
 }
 
@@ -236,46 +243,3 @@ enum Turn {
     Next,
     Last,
 }
-
-/// The shard that the binlog in `dir` tells of.
-fn recover(engine: Engine, dir: &Path, config: &Config) -> Result<Shard<Wal<Disk>>, RoleError> {
-    topology::refuse_sharded(dir)?;
-    let disk = Disk::lock(dir)?;
-    let settings = journal::Settings {
-        file_len: config.binlog_file_len,
-        sync: match config.binlog_sync {
-            SyncPolicy::EveryMs(0) => Sync::Always,
-            SyncPolicy::EveryMs(millis) => Sync::Every(millis.saturating_mul(NANOS_PER_MILLI)),
-            SyncPolicy::Never => Sync::Never,
-        },
-    };
-    let start = clock::monotonic();
-    let mut last_report = start;
-    let mut total = Progress::default();
-    let mut report = |progress: Progress| {
-        total = progress;
-        let now = clock::monotonic();
-        if now.secs_since(last_report) >= REPORT_SECS {
-            last_report = now;
-            let Progress { records, bytes, .. } = progress;
-            log::info!(target: LOG, "reading binlog records={records} bytes={bytes}");
-        }
-    };
-    let wall = WallNanos(clock::wall());
-    let recovery = Recovery::read(disk, settings, start, wall, &mut report)?;
-    let jobs = recovery.jobs_left();
-    let shard = Shard::recover(engine, recovery)?;
-    log::info!(
-        target: LOG,
-        "binlog read dir={} records={} jobs={jobs} ms={}",
-        dir.display(),
-        total.records,
-        clock::monotonic().since(start) / NANOS_PER_MILLI,
-    );
-    Ok(shard)
-}
-
-/// Seconds between two lines about how far the reading of a binlog is.
-const REPORT_SECS: u64 = 1;
-
-const NANOS_PER_MILLI: u64 = 1_000_000;

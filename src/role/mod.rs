@@ -3,6 +3,7 @@
 
 mod acceptor;
 pub mod backoff;
+mod binlog;
 pub mod child;
 pub mod clients;
 mod conn;

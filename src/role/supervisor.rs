@@ -16,11 +16,13 @@ use crate::net::listener::Listener;
 use crate::role::error::RoleError;
 use crate::role::process::{announce_ready, announce_stopping, draw_run_id};
 use crate::role::trace::Tracer;
+use crate::session::shards::ShardMap;
 use crate::sys::clock;
 use crate::sys::poller::{Interest, Poller, Ready};
 use crate::sys::process;
 use crate::sys::signal::Signals;
 use crate::sys::spawn::Program;
+use crate::wal::topology::{self, DataDir, Kind, Topology};
 
 mod children;
 pub mod counts;
@@ -65,13 +67,13 @@ impl Supervisor {
         if let Err(error) = process::raise_descriptor_limit() {
             log::warn!(target: LOG, "{error} cause={:?}", error.source());
         }
-        let (owners, frontends) = shares(config);
+        let (owners, frontends) = shares(config)?;
         let listeners = Listener::open_several(&config.listen, usize::from(frontends))?;
         listeners.iter().for_each(|listener| tracer.bound(listener));
         let address = listeners
             .first()
             .map(|first| first.local_address().to_string());
-        let common = Common {
+        let mut common = Common {
             program: Program::own()?,
             owners,
             frontends,
@@ -82,9 +84,19 @@ impl Supervisor {
             binlog_size_max: config.binlog_file_len,
             sharding: config.sharding,
             verbose: config.verbose,
+            sync_ms: config.binlog_sync.millis(),
+            data: None,
         };
         if let Some(user) = &config.user {
             process::drop_privileges(user)?;
+        }
+        if let Some(dir) = &config.binlog_dir {
+            let fingerprint = ShardMap::new(owners.into()).fingerprint();
+            let topology = Topology {
+                owners,
+                fingerprint,
+            };
+            common.data = Some(DataDir::open(dir, topology)?);
         }
         let signals = Signals::with_children()?;
         let poller = Poller::new().map_err(|source| RoleError::Poller { source })?;
@@ -212,16 +224,26 @@ impl Supervisor {
 }
 
 /// How many owners and frontends there are to be: a client costs more than its jobs, so unless
-/// something else is asked for, a quarter of the processors is for owners.
-fn shares(config: &Config) -> (u16, u16) {
-    let cores = available_parallelism().map_or(1, |cores| cores.get());
-    default_shares(cores, config.sharding.owners, config.sharding.frontends)
+/// something else is asked for, or a data directory is for so many, a quarter of the processors is
+/// for owners.
+fn shares(config: &Config) -> Result<(u16, u16), RoleError> {
+    let made = config.binlog_dir.as_deref().map(topology::look);
+    let made_for = match made.transpose()? {
+        Some(Kind::Sharded(made)) => Some(made.topology.owners),
+        Some(Kind::New | Kind::Legacy(_)) | None => None,
+    };
+    let owners = config.sharding.owners.or(made_for);
+    Ok(default_shares(cores(), owners, config.sharding.frontends))
 }
 
 /// How many owners suit this machine.
 #[must_use]
 pub fn usual_owners() -> u16 {
-    shares(&Config::default()).0
+    default_shares(cores(), None, None).0
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, |cores| cores.get())
 }
 
 fn default_shares(cores: usize, owners: Option<u16>, frontends: Option<u16>) -> (u16, u16) {

@@ -216,6 +216,11 @@ impl Session {
         self.outstanding == 0 && !self.is_at_barrier()
     }
 
+    /// Whether the session waits for a job, for as long as it may take.
+    pub(crate) fn waits_for_job(&self) -> bool {
+        matches!(&self.pending, Pending::Reserving { reserving, .. } if reserving.has_settled())
+    }
+
     /// Whether the client is only to be sent what it is owed.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing

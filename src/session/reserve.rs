@@ -132,6 +132,11 @@ impl Reserving {
         self.was_to_wait
     }
 
+    /// Whether no shard has a job to give, and each says so when it has.
+    pub(super) fn has_settled(&self) -> bool {
+        self.otherwise.is_none() && self.phase == Phase::Asking && self.missing.is_empty()
+    }
+
     /// Whether it may still be given up: the session waits, and no offer has been accepted.
     pub(super) fn can_give_up(&self) -> bool {
         self.otherwise.is_none() && self.phase == Phase::Asking

@@ -417,6 +417,12 @@ impl<S> Sessions<S> {
         self.hall.entry(id)?.input.direct()
     }
 
+    /// Whether the session waits for a job, for as long as it may take.
+    #[must_use]
+    pub fn waits_for_job(&self, id: SessionId) -> bool {
+        self.hall.is(id, |entry| entry.session.waits_for_job())
+    }
+
     /// Whether everything that the session has asked has been answered.
     #[must_use]
     pub fn is_answered(&self, id: SessionId) -> bool {

@@ -250,18 +250,15 @@ pub fn look(dir: &Path) -> Result<Kind, WalError> {
     Ok(first.map_or(Kind::New, |first| Kind::Legacy(file_name(first))))
 }
 
-/// Refuses a data directory of the sharded mode where a binlog is asked for.
+/// Refuses a data directory of the sharded mode where a binlog is asked for. What is no directory
+/// at all is left to whoever uses it.
 ///
 /// # Errors
-/// [`WalError::Topology`], or [`WalError::Read`].
+/// [`WalError::Topology`].
 pub fn refuse_sharded(dir: &Path) -> Result<(), WalError> {
-    if dir
-        .join(NAME)
-        .try_exists()
-        .map_err(failed("look for", &dir.join(NAME)))?
-    {
-        let dir_named = dir.to_owned();
-        return Err(wrong(dir, TopologyError::Sharded { dir: dir_named }));
+    if dir.join(NAME).is_file() {
+        let dir = dir.to_owned();
+        return Err(wrong(&dir.clone(), TopologyError::Sharded { dir }));
     }
     Ok(())
 }
@@ -294,7 +291,7 @@ impl DataDir {
         }
         dir.clean()?;
         for index in 0..topology.owners {
-            make_folder(&dir.owner_dir(index))?;
+            make_folder(&dir.owner(index))?;
         }
         let folders = dir.folders();
         dir.write(Layout { topology, folders })?;
@@ -331,7 +328,7 @@ impl DataDir {
 
     /// The folder of the owner with this index.
     #[must_use]
-    pub fn owner_dir(&self, index: u16) -> PathBuf {
+    pub fn owner(&self, index: u16) -> PathBuf {
         owner_dir(&self.path, self.folders(), index)
     }
 
@@ -669,7 +666,7 @@ mod tests {
         made.write(layout(3, 2)).unwrap();
         assert!(at.join("owner-000").exists(), "until somebody looks");
         let again = DataDir::open(at, topology(3)).unwrap();
-        assert_eq!(again.owner_dir(2), at.join("owner-002.2"));
+        assert_eq!(again.owner(2), at.join("owner-002.2"));
         assert!(at.join("owner-002.2/binlog.1").exists());
         assert!(!at.join("owner-000").exists());
         // What is damaged is not for us to destroy.

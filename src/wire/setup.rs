@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | setup | role 1, index 2, owners 2, frontends 2, generation 4, run 8, then the rest |
 //! | its rest | the supervisor's process id 4 and start 8, longest body 4, size of a binlog 8, |
-//! | | wait for an owner in milliseconds 4, reserves over several owners 1 (0 served, |
-//! | | 1 refused), verbosity 4, draining 1 |
+//! | | milliseconds between its syncs 8 (all ones: never), damage skipped 1, wait for an owner in |
+//! | | milliseconds 4, reserves over several owners 1 (0 served, 1 refused), verbosity 4, |
+//! | | draining 1 |
 //! | link | the peer's role 1, index 2, generation 4 |
 //! | link lost | the owner's index 2, generation 4 |
 //!
@@ -51,6 +52,11 @@ pub struct Setup {
     pub body_len_max: u32,
     /// Size in bytes at which a binlog file is full.
     pub binlog_size_max: u64,
+    /// Milliseconds between two syncs of a binlog, 0 if answers wait for each; none if the system
+    /// syncs when it likes.
+    pub sync_ms: Option<u64>,
+    /// Whether an owner starts in spite of damage in its binlog.
+    pub skips_damage: bool,
     /// Milliseconds for which a command waits for an owner that is not there.
     pub owner_wait_ms: u32,
     /// Whether a reserve over several owners is refused.
@@ -81,6 +87,9 @@ pub struct LinkLost {
     pub generation: Generation,
 }
 
+/// Stands for no number of milliseconds.
+const NEVER: u64 = u64::MAX;
+
 impl Setup {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.push(role_number(self.role));
@@ -93,6 +102,8 @@ impl Setup {
         write_u64(out, self.started_at.0);
         write_u32(out, self.body_len_max);
         write_u64(out, self.binlog_size_max);
+        write_u64(out, self.sync_ms.unwrap_or(NEVER));
+        out.push(u8::from(self.skips_damage));
         write_u32(out, self.owner_wait_ms);
         out.push(u8::from(self.rejects_multi_watch));
         write_u32(out, self.verbose);
@@ -111,6 +122,8 @@ impl Setup {
             started_at: Nanos(from.u64()?),
             body_len_max: from.u32()?,
             binlog_size_max: from.u64()?,
+            sync_ms: Some(from.u64()?).filter(|&millis| millis != NEVER),
+            skips_damage: from.flag()?,
             owner_wait_ms: from.u32()?,
             rejects_multi_watch: from.flag()?,
             verbose: from.u32()?,
@@ -202,6 +215,8 @@ pub(super) mod tests {
                 started_at: Nanos(longs[1]),
                 body_len_max: ints[4],
                 binlog_size_max: longs[2],
+                sync_ms: flag.then_some(longs[3]),
+                skips_damage: flag,
                 owner_wait_ms: ints[0],
                 rejects_multi_watch: flag,
                 verbose: ints[1],
@@ -215,7 +230,8 @@ pub(super) mod tests {
         match kind.number() {
             10 => b"\x03\x04\0\x0d\0\x0a\0\x0a\0\0\0\
                 \x01\x01\0\0\0\0\0\0\x0b\0\0\0\x02\x02\0\0\0\0\0\0\x0c\0\0\0\
-                \x03\x03\0\0\0\0\0\0\x08\0\0\0\x01\x09\0\0\0\0"
+                \x03\x03\0\0\0\0\0\0\x04\x04\0\0\0\0\0\0\x01\
+                \x08\0\0\0\x01\x09\0\0\0\0"
                 .to_vec(),
             12 => b"\x03\x04\0\x0a\0\0\0".to_vec(),
             13 => b"\x04\0\x0a\0\0\0".to_vec(),

@@ -25,7 +25,7 @@ fn a_mistake_in_the_command_line_ends_with_status_5_and_the_help() {
             &["--sharded", "--owners=0"],
             "invalid number: 0, --owners takes 1 to 64",
         ),
-        (&["child", "-V"], "unknown argument: -V"),
+        (&["child", "d", "-V"], "unknown argument: -V"),
         (&["-Vx"], "unknown flag: -x"),
         (&["--nothing"], "unknown flag: --nothing"),
         (&["--"], "unknown flag: --"),
@@ -109,15 +109,6 @@ fn of_a_flag_given_twice_the_later_counts() {
     let mut peer = Peer::of(&server);
     assert_eq!(peer.stat("max-job-size"), "7");
     assert_eq!(peer.stat("binlog-max-size"), "4096");
-}
-
-// Nothing is promised that is not kept.
-#[test]
-fn what_is_not_there_yet_is_refused() {
-    let message = "-b does not go with --sharded yet, which keeps jobs in memory only";
-    let ended = run(&ours(&["--sharded", "-b", "/"]));
-    assert_eq!(ended.status, Some(5), "{ended:?}");
-    assert_eq!(ended.stderr, format!("{PROGRAM}: {message}\n"));
 }
 
 // L5.4

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use beanshard::base::ids::Pri;
 use beanshard::base::time::Secs;
 use beanshard::engine::op::Op;
 
@@ -127,12 +128,14 @@ fn leads_to(command: &Command, op: &Op<'_>) -> bool {
         (Command::Reserve | Command::ReserveWithTimeout(_), Op::Reserve { .. }) => true,
         (Command::ReserveJob(job), Op::ReserveJob { id })
         | (Command::Delete(job), Op::Delete { id })
-        | (Command::Release(job, ..), Op::Release { id, .. })
-        | (Command::Bury(job, _), Op::Bury { id, .. })
         | (Command::Touch(job), Op::Touch { id })
         | (Command::KickJob(job), Op::KickJob { id })
         | (Command::Peek(job), Op::Peek { id })
         | (Command::StatsJob(job), Op::StatsJob { id }) => *job == id.0,
+        (Command::Release(job, rank, secs), Op::Release { id, pri, delay }) => {
+            (*job, Pri(*rank), Secs(*secs)) == (id.0, *pri, *delay)
+        }
+        (Command::Bury(job, rank), Op::Bury { id, pri }) => (*job, Pri(*rank)) == (id.0, *pri),
         (Command::Kick(most), Op::Kick { count }) => most == count,
         (Command::PeekOf("ready"), Op::PeekReady)
         | (Command::PeekOf("delayed"), Op::PeekDelayed)

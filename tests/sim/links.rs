@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use beanshard::base::ids::{Caller, SessionId, ShardId};
+use beanshard::base::ids::{Caller, JobId, SessionId, ShardId};
 use beanshard::base::time::Nanos;
 use beanshard::channel::remote;
 use beanshard::engine::event::Event;
@@ -276,8 +276,11 @@ impl World {
             let said = &said[..said.len().min(70)];
             say!(self, "    {} hears s{o} {said}", caller(&to));
         }
+        let holder = |id: JobId| self.truth.borrow().jobs.get(&id).and_then(|job| job.holder);
+        // It may be old news: the job was given back since, and is another's.
         if let Event::Reserved { id, deadline, .. } = *event
             && deadline > self.now
+            && holder(id) == Some(self.clients[index].who)
         {
             let mut others = self
                 .clients
@@ -339,6 +342,7 @@ impl World {
             .filter(|client| client.frontend == f)
         {
             if table.is_lost(client.id) {
+                client.forget_at(now, shard, map);
                 continue;
             }
             let may = client.may_need(shard, map);

@@ -177,7 +177,7 @@ pub(crate) fn make_sharded(dir: &Path, seed: u64, owners: u16, jobs: u64) {
     let map = ShardMap::new(owners.into());
     for index in 0..owners {
         let is_here = |tube: TubeName<'_>| map.of_tube(tube) == ShardId(index as u8);
-        let recovery = found(v8(&layout, index), &data.owner_dir(index));
+        let recovery = found(v8(&layout, index), &data.owner(index));
         let mut wal = recovery.finish().expect("a file can be made");
         let id_of = |nth, tube: TubeName<'_>| IdScheme::Slotted.id(nth, Slot::of(tube));
         fill(random, &mut wal, jobs, id_of, is_here);
@@ -275,7 +275,7 @@ impl State {
         let map = ShardMap::new(layout.topology.owners.into());
         for index in 0..layout.topology.owners {
             let before = state.jobs.len();
-            state.take(found(v8(&layout, index), &data.owner_dir(index)));
+            state.take(found(v8(&layout, index), &data.owner(index)));
             for job in &state.jobs[before..] {
                 let tube = TubeName::parse(job.tube.as_bytes()).expect("a name");
                 assert_eq!(map.of_tube(tube), ShardId(index as u8), "{job:?}");

@@ -387,4 +387,16 @@ fn replies_are_kept_a_moment_for_those_that_follow() {
     rig.settle();
     assert_eq!(come(&mut client), "KICKED 1\r\n", "nobody waits for long");
     assert_eq!(rig.clients.moment(), None);
+
+    rig.answer(Event::NoJob);
+    rig.answer(KICKED);
+    assert_eq!(come(&mut client), "TIMED_OUT\r\nKICKED 1\r\n");
+    client
+        .write_all(b"kick 1\r\nreserve\r\nkick 3\r\n")
+        .unwrap();
+    rig.settle();
+    rig.answer(KICKED);
+    assert_eq!(come(&mut client), "");
+    rig.answer(Event::NoJob);
+    assert_eq!(come(&mut client), "KICKED 1\r\n", "it may be a long wait");
 }

@@ -19,6 +19,8 @@ fn pair() -> (ControlSocket, ControlSocket) {
 
 fn setup(role: Sender) -> Control<'static> {
     Control::Setup(Setup {
+        sync_ms: None,
+        skips_damage: true,
         role,
         index: 0,
         owners: 1,

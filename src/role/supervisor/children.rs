@@ -2,8 +2,9 @@
 //! say.
 
 use std::error::Error;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::LOG;
@@ -18,6 +19,7 @@ use crate::role::control::ControlSocket;
 use crate::role::error::RoleError;
 use crate::sys::poller::{Interest, Poller};
 use crate::sys::spawn::{Child, Program};
+use crate::wal::topology::DataDir;
 use crate::wire::control::Control;
 use crate::wire::setup::{Peer, Setup};
 
@@ -36,6 +38,10 @@ pub(super) struct Common {
     pub(super) binlog_size_max: u64,
     pub(super) sharding: Sharding,
     pub(super) verbose: u32,
+    /// Milliseconds between two syncs of a binlog, see [`Setup::sync_ms`].
+    pub(super) sync_ms: Option<u64>,
+    /// Where the owners have their binlogs, if they have any. Locked as long as this is here.
+    pub(super) data: Option<DataDir>,
 }
 
 /// See the module's description.
@@ -162,6 +168,8 @@ impl Children {
             started_at: common.started_at,
             body_len_max: common.body_len_max,
             binlog_size_max: common.binlog_size_max,
+            sync_ms: common.sync_ms,
+            skips_damage: common.sharding.skips_damage,
             owner_wait_ms: common.sharding.owner_wait_ms,
             rejects_multi_watch: common.sharding.rejects_multi_watch,
             verbose: common.verbose,
@@ -174,7 +182,9 @@ impl Children {
             .watch(control.as_fd(), key, watched)
             .map_err(unmade)?;
         let title = format!("beanshard: {} {}", seat.role, seat.index);
-        let words = [CHILD_WORD.into()];
+        let dir = common.data.as_ref().filter(|_| seat.role == Role::Owner);
+        let dir = dir.map(|data| data.owner(seat.index).into_os_string());
+        let words: Vec<OsString> = iter::once(CHILD_WORD.into()).chain(dir).collect();
         let child = common
             .program
             .spawn(OsStr::new(&title), &words, far.as_fd())
@@ -265,7 +275,7 @@ impl Children {
             self.rounds.on_end(number);
             let seat = places.seat(number);
             if let Some(ended) = places.on_end(now, seat) {
-                report_end(seat, ended, &how);
+                report_end(seat, ended, &how, self.common.data.is_some());
             }
         }
     }
@@ -343,8 +353,9 @@ fn complain(seat: Seat, error: &dyn Error) {
     );
 }
 
-/// Jobs are in memory only, so an owner that ends without having been told to has lost its own.
-fn report_end(seat: Seat, ended: Ended, how: &str) {
+/// An owner that ends without having been told to has lost its jobs, unless they are kept in a
+/// binlog.
+fn report_end(seat: Seat, ended: Ended, how: &str, is_kept: bool) {
     let Seat { role, index } = seat;
     let generation = ended.generation.0;
     let what = format!("child ended role={role} index={index} generation={generation} how={how}");
@@ -355,7 +366,11 @@ fn report_end(seat: Seat, ended: Ended, how: &str) {
     match role {
         Role::Frontend => log::warn!(target: LOG, "{what}"),
         Role::Owner => {
-            let lost = if ended.has_served { "yes" } else { "no" };
+            let lost = if ended.has_served && !is_kept {
+                "yes"
+            } else {
+                "no"
+            };
             log::warn!(target: LOG, "{what} jobs-lost={lost}");
         }
     }
