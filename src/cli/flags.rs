@@ -254,6 +254,6 @@ mod tests {
                 .all(|line| line.len() <= 100 && line.trim_end() == line),
             "{help}"
         );
-        assert_eq!(help.lines().count(), ROWS.len() + 4);
+        assert_eq!(help.lines().count(), ROWS.len() + 5);
     }
 }
