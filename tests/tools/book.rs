@@ -327,7 +327,11 @@ pub(crate) fn bytes_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).expect("it can be listed") {
         let path = entry.expect("it can be listed").path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("it has a name")
+            .to_string_lossy()
+            .into_owned();
         if path.is_dir() {
             let inside = bytes_in(&path).into_iter();
             all.extend(inside.map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
