@@ -108,7 +108,8 @@ fn check_buried(peer: &mut Peer, estate: &Estate) {
 // R3.14, R4.5
 #[test]
 fn an_owner_that_died_is_as_it_was_and_nobody_else_notices() {
-    let fleet = keep(&["-f", "0", "--owner-wait=20000"]);
+    // Who sees that the owner is gone sees it for all clients.
+    let fleet = Fleet::of(2, 1, &["-b", "<dir>", "-f", "0", "--owner-wait=20000"]);
     let mut peer = fleet.peer();
     let estate = make_estate(&mut peer, &fleet, 1);
     let mut stranger = fleet.peer();
@@ -162,7 +163,7 @@ fn a_restart_of_all_finds_all_owners_as_they_were() {
 // Q20, R4.5
 #[test]
 fn ids_of_an_owner_go_on_when_all_is_deleted() {
-    let mut fleet = keep(&["-f", "0", "-s", "4096", "--owner-wait=20000"]);
+    let mut fleet = Fleet::of(2, 1, &["-b", "<dir>", "-f", "0", "-s", "4096"]);
     let tube = fleet.tube(1, 0);
     let mut highest = 0;
     for round in 0..4 {
@@ -175,7 +176,10 @@ fn ids_of_an_owner_go_on_when_all_is_deleted() {
             assert_eq!(peer.ask(&format!("delete {id}")), "DELETED");
         }
         match round {
-            0 => crash(fleet.owner(1)),
+            0 => {
+                crash(fleet.owner(1));
+                fleet.wait_until_whole();
+            }
             1 => end_and_start(&mut fleet, Signal::SIGKILL),
             _ => end_and_start(&mut fleet, Signal::SIGTERM),
         }
