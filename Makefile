@@ -22,7 +22,7 @@ SECONDS ?= 1
 SEEDS ?= 20000
 STEPS ?= 4000
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= binlog command recovery session wire
+FUZZ_TARGETS ?= binlog command recovery session wal8 wire
 
 .PHONY: help build run check test sim mutants legacy-test ctests ctests-layout cases interop bench fuzz install clean
 

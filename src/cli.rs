@@ -3,7 +3,8 @@
 //! Parsing is a function from words to what is to be done; printing and ending are left to `main`.
 //! Flags act at once from left to right, so that `-v` or `-h` answers before a later mistake is
 //! seen, and of a flag given twice the later one counts. If the first word is `wal`, the others ask
-//! for a look at a binlog directory. If it is `child`, the program is part of another's sharded
+//! for a look at a binlog directory; if it is `reshard`, `import` or `export`, they ask for other
+//! data to be made of a directory. If it is `child`, the program is part of another's sharded
 //! mode: no person writes that, and it learns all else from its control socket.
 
 use std::ffi::{OsStr, OsString};
@@ -18,11 +19,13 @@ use crate::net::listener::ListenSpec;
 
 mod flags;
 mod sharding;
+mod tools;
 mod wal;
 
 use flags::{Flag, by_long, by_short, help};
 
 pub use sharding::Sharding;
+pub use tools::ToolTask;
 pub use wal::WalTask;
 
 /// The version as clients see it: the release whose behaviour is kept, and after the sign that
@@ -135,6 +138,8 @@ pub enum Action {
     Run(Config),
     /// Look at a binlog directory.
     Wal(WalTask),
+    /// Make other data of a directory.
+    Tool(ToolTask),
     /// Be what the supervisor at the other end of the control socket says: an owner with its binlog
     /// in this folder, if there is one.
     Child(Option<PathBuf>),
@@ -192,6 +197,8 @@ enum UsageError {
     MissingVerb,
     #[error("directory is missing")]
     MissingDirectory,
+    #[error("{flag} is missing")]
+    MissingFlag { flag: &'static str },
     #[error("invalid number: {}, {flag} takes 1 to {max}", value.display())]
     InvalidCount {
         flag: &'static str,
@@ -215,6 +222,15 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Parsed {
         return Parsed {
             warnings: Vec::new(),
             action: wal::parse(&program, args),
+            program,
+        };
+    }
+    let tool = args.peek().and_then(|word| tools::Verb::of(word));
+    if let Some(verb) = tool {
+        args.next();
+        return Parsed {
+            warnings: Vec::new(),
+            action: tools::parse(&program, verb, args),
             program,
         };
     }

@@ -4,6 +4,7 @@
 use std::error;
 use std::fmt;
 
+use crate::data::error::DataError;
 use crate::role::error::RoleError;
 use crate::sys::process::ProcessError;
 use crate::wal::error::WalError;
@@ -17,6 +18,9 @@ pub enum Error {
     /// A binlog directory could not be looked at.
     #[error(transparent)]
     Wal(#[from] WalError),
+    /// An offline tool has not done what it was asked for.
+    #[error(transparent)]
+    Data(#[from] DataError),
 }
 
 impl Error {
@@ -26,6 +30,7 @@ impl Error {
         match self {
             Error::Role(role) => role_exit_code(role),
             Error::Wal(wal) => wal_exit_code(wal),
+            Error::Data(data) => data_exit_code(data),
         }
     }
 }
@@ -38,6 +43,16 @@ fn wal_exit_code(error: &WalError) -> u8 {
         | WalError::Damaged { .. }
         | WalError::Foreign { .. }
         | WalError::Numbers { .. } => 1,
+    }
+}
+
+fn data_exit_code(error: &DataError) -> u8 {
+    match error {
+        DataError::Directory(source) | DataError::Binlog { source, .. } => wal_exit_code(source),
+        DataError::NotEmpty { .. } | DataError::NotSharded { .. } | DataError::NotLegacy { .. } => {
+            10
+        }
+        DataError::Damaged { .. } | DataError::Misplaced { .. } | DataError::Publish { .. } => 1,
     }
 }
 

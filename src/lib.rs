@@ -22,6 +22,7 @@ pub mod sys;
 pub mod wal;
 
 pub mod cli;
+pub mod data;
 pub mod error;
 pub mod logging;
 pub mod role;

@@ -5,13 +5,17 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use beanshard::cli::{self, Action, Config, Mode, Output, WalTask};
+use beanshard::cli::{self, Action, Config, Mode, Output, ToolTask, WalTask};
+use beanshard::data;
+use beanshard::data::bar::Bar;
 use beanshard::error::{Chain, Error};
 use beanshard::logging;
 use beanshard::role::{child, legacy, supervisor};
+use beanshard::sys::clock;
 use beanshard::wal::check::check;
 use beanshard::wal::dump::{Form, dump};
 use beanshard::wal::error::WalError;
+use beanshard::wal::record::WallNanos;
 
 fn main() -> ExitCode {
     let parsed = cli::parse(std::env::args_os());
@@ -40,6 +44,10 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(error) => fail(&parsed.program, &error.into()),
+        },
+        Action::Tool(task) => match convert(&parsed.program, &task) {
+            Ok(text) => print(&text, Output::Stdout, 0),
+            Err(error) => fail(&parsed.program, &error),
         },
     }
 }
@@ -70,6 +78,24 @@ fn look(task: &WalTask) -> Result<bool, WalError> {
     };
     out.flush()?;
     Ok(is_sound)
+}
+
+/// Makes other data of a directory. Returns what there is to say of it.
+fn convert(program: &str, tool: &ToolTask) -> Result<String, Error> {
+    logging::init(program);
+    let settings = data::Settings {
+        file_len: tool.file_len,
+        owners: supervisor::usual_owners(),
+        skip_damage: tool.skip_damage,
+        wall: WallNanos(clock::wall()),
+    };
+    let mut bar = Bar::new();
+    let start = clock::monotonic();
+    let done = data::run(&tool.task, settings, &mut |step| bar.show(step));
+    bar.end();
+    let millis = clock::monotonic().since(start) / 1_000_000;
+    let (secs, rest) = (millis / 1_000, millis % 1_000);
+    Ok(format!("{}seconds: {secs}.{rest:03}\n", done?))
 }
 
 /// Tells of the error, and gives the exit status for it.

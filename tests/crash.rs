@@ -7,12 +7,16 @@
 
 #[path = "crash/book.rs"]
 mod book;
+#[path = "crash/form.rs"]
+mod form;
 #[path = "crash/full.rs"]
 mod full;
 #[path = "crash/life.rs"]
 mod life;
 #[path = "crash/notes.rs"]
 mod notes;
+#[path = "crash/pauses.rs"]
+mod pauses;
 #[path = "crash/plan.rs"]
 mod plan;
 #[path = "sim/random.rs"]
@@ -21,6 +25,8 @@ mod random;
 mod scenes;
 #[path = "crash/storage.rs"]
 mod storage;
+#[path = "crash/time.rs"]
+mod time;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -39,7 +39,10 @@ mod lives;
 #[path = "keeping/load.rs"]
 mod load;
 
+use beanshard::session::shards::ShardMap;
+use beanshard::wal::topology::{DataDir, Topology};
 use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
 use fleet::Fleet;
 use process::is_alive;
@@ -47,6 +50,17 @@ use process::is_alive;
 /// Two owners and two frontends, with data in the fixture's folder.
 fn keep(flags: &[&str]) -> Fleet {
     Fleet::of(2, 2, &[&["-b", "<dir>"], flags].concat())
+}
+
+/// A folder that is a data directory of two owners, in which nothing is yet.
+fn made_for_two() -> TempDir {
+    let dir = TempDir::new().expect("a folder can be made");
+    let topology = Topology {
+        owners: 2,
+        fingerprint: ShardMap::new(2).fingerprint(),
+    };
+    drop(DataDir::open(dir.path(), topology).expect("it can be made"));
+    dir
 }
 
 /// Ends the server in this way, with all of its processes, and starts it again.

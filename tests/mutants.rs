@@ -42,7 +42,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "credit is not given back",
         file: "src/channel/far.rs",
-        changes: &[("self.owed.add(known.cost.into());", "")],
+        changes: &[("self.owed.add(known.cost);", "")],
     },
     Mutant {
         what: "a request that is out of order is obeyed",

@@ -3,6 +3,8 @@
 
 #[path = "recovery/memory.rs"]
 mod memory;
+#[path = "recovery/owned.rs"]
+mod owned;
 #[path = "recovery/script.rs"]
 mod script;
 #[path = "recovery/trial.rs"]
@@ -21,6 +23,15 @@ fn seeds_of_the_fuzzer_are_taken() {
     for seed in fs::read_dir(seeds).expect("there are seeds") {
         let bytes = fs::read(seed.expect("it is there").path()).expect("it can be read");
         trial::run(&script::read(&bytes));
+    }
+}
+
+/// The owners' files that the fuzzer begins with.
+#[test]
+fn seeds_of_owners_files_are_taken() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/wal8");
+    for seed in fs::read_dir(seeds).expect("there are seeds") {
+        owned::run(&fs::read(seed.expect("it is there").path()).expect("it can be read"));
     }
 }
 
@@ -44,6 +55,27 @@ proptest! {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     })]
+
+    #[test]
+    fn the_next_start_from_an_owners_file_finds_what_this_one_had(
+        form: u8,
+        records in prop::collection::vec((0..8u8, any::<[u8; 3]>(), 0..90usize), 0..12),
+    ) {
+        let record = |(kind, [a, b, c], len): (u8, [u8; 3], usize)| {
+            let len = [0, 0, 72, 24, 24, 0, 24, 0][usize::from(kind)].max(13 + len % 2 * len);
+            let mut bytes = vec![0; len];
+            bytes[0] = len as u8;
+            bytes[12] = kind;
+            for (at, byte) in [(13, a % 6), (16, b), (24, c), (32, 1)] {
+                if let Some(place) = bytes.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            bytes
+        };
+        let records: Vec<u8> = records.into_iter().flat_map(record).collect();
+        owned::run(&[&[form][..], &records].concat());
+    }
 
     #[test]
     fn the_next_start_finds_what_this_one_had(

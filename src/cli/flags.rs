@@ -210,7 +210,8 @@ fn find(matches: impl Fn(&Row) -> bool) -> Option<Flag> {
 /// The help text.
 pub(super) fn help(program: &str) -> String {
     let mut text = format!(
-        "Use: {program} [OPTIONS]\n     {program} wal --help   (to look at a binlog)\n\nOptions:\n"
+        "Use: {program} [OPTIONS]\n     {program} wal --help   (to look at a binlog)\n\
+         \x20    {program} reshard --help   (also import, export: offline tools of --sharded)\n\nOptions:\n"
     );
     for row in &ROWS {
         let short = row.short.map(|letter| format!("-{letter}"));
@@ -253,6 +254,6 @@ mod tests {
                 .all(|line| line.len() <= 100 && line.trim_end() == line),
             "{help}"
         );
-        assert_eq!(help.lines().count(), ROWS.len() + 4);
+        assert_eq!(help.lines().count(), ROWS.len() + 5);
     }
 }

@@ -72,7 +72,7 @@ impl Reader<'_> {
 }
 
 /// A number of processes, from 1 to `max`, as the value of the flag `flag`.
-fn count(parser: &mut Parser, flag: &'static str, max: u16) -> Result<u16, UsageError> {
+pub(super) fn count(parser: &mut Parser, flag: &'static str, max: u16) -> Result<u16, UsageError> {
     let value = value(parser)?;
     let count = parse_size(value.as_bytes()).and_then(|count| u16::try_from(count).ok());
     match count {

@@ -21,9 +21,9 @@ use crate::wire::control::Control;
 use crate::wire::kind::Sender;
 use crate::wire::setup::Setup;
 
-/// Is what the supervisor says, until that says to end, or is gone; an owner with its binlog in `dir`
-/// if there is one. To be called by the first
-/// thread, before there is another and before any descriptor was opened.
+/// Is what the supervisor says, until that says to end, or is gone. An owner has its binlog in
+/// `dir` if there is one. To be called by the first thread, before there is another and before any
+/// descriptor was opened.
 ///
 /// # Errors
 /// [`RoleError::NoControlSocket`] if this process is nobody's child, and whatever stops the role.

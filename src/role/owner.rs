@@ -5,8 +5,9 @@ use std::error::Error as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use crate::base::ids::ShardId;
+use crate::base::ids::{JobId, ShardId};
 use crate::base::name::TubeName;
+use crate::base::slot::SLOT_BITS;
 use crate::base::time::Nanos;
 use crate::engine::host::{NoJournal, Ticket};
 use crate::engine::{Engine, IdScheme, Settings};
@@ -57,12 +58,13 @@ const LOG: &str = "owner";
 /// Whatever stops the start, and what cannot be gone on from later.
 pub fn serve(setup: Setup, control: ControlSocket, dir: Option<&Path>) -> Result<(), RoleError> {
     let map = ShardMap::new(setup.owners.into());
-    let engine = Engine::new(Settings {
+    let mut engine = Engine::new(Settings {
         ids: IdScheme::Slotted,
         hasher: draw_hasher()?,
         has_default: map.of_tube(TubeName::DEFAULT) == ShardId(setup.index as u8),
     });
     let Some(dir) = dir else {
+        engine.skip_ids(first_free_id(&setup, clock::monotonic()));
         return Owner::start(setup, control, Shard::new(engine, NoJournal))?.run();
     };
     let format = V8 {
@@ -72,6 +74,20 @@ pub fn serve(setup: Setup, control: ControlSocket, dir: Option<&Path>) -> Result
     };
     let shard = binlog::recover(engine, dir, format, settings_of(&setup))?;
     Owner::start(setup, control, shard)?.run()
+}
+
+/// Ids that an owner may have given since the supervisor was started, at most, for each second.
+const IDS_PER_SEC_MAX: u64 = 100_000;
+
+/// The highest id that an owner without a binlog may have given before this start of it: a client
+/// that still has one of them must not meet another job under it. At the first start of all there
+/// is none.
+fn first_free_id(setup: &Setup, now: Nanos) -> JobId {
+    if setup.generation.0 <= u32::from(setup.owners) {
+        return JobId(0);
+    }
+    let seconds = now.secs_since(setup.started_at) + 1;
+    JobId((seconds * IDS_PER_SEC_MAX) << SLOT_BITS)
 }
 
 /// How the binlog is kept.

@@ -229,12 +229,21 @@ impl Supervisor {
 fn shares(config: &Config) -> Result<(u16, u16), RoleError> {
     let made = config.binlog_dir.as_deref().map(topology::look);
     let made_for = match made.transpose()? {
-        Some(Kind::Sharded(made)) => Some(made.owners),
+        Some(Kind::Sharded(made)) => Some(made.topology.owners),
         Some(Kind::New | Kind::Legacy(_)) | None => None,
     };
-    let cores = available_parallelism().map_or(1, |cores| cores.get());
     let owners = config.sharding.owners.or(made_for);
-    Ok(default_shares(cores, owners, config.sharding.frontends))
+    Ok(default_shares(cores(), owners, config.sharding.frontends))
+}
+
+/// How many owners suit this machine.
+#[must_use]
+pub fn usual_owners() -> u16 {
+    default_shares(cores(), None, None).0
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, |cores| cores.get())
 }
 
 fn default_shares(cores: usize, owners: Option<u16>, frontends: Option<u16>) -> (u16, u16) {

@@ -112,7 +112,9 @@ impl ShardMap {
         Fingerprint(xxh3_64(&bytes))
     }
 
-    fn of_slot(self, slot: Slot) -> ShardId {
+    /// The shard that has the slot.
+    #[must_use]
+    pub fn of_slot(self, slot: Slot) -> ShardId {
         ShardId((u64::from(slot.0) * self.count / SLOTS) as u8)
     }
 }

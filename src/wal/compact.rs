@@ -256,13 +256,13 @@ impl<S: Storage, F: Format> Wal<S, F> {
     }
 
     /// Gives a damaged file a name that no other file has.
-    pub(super) fn put_aside(&mut self, name: &str) -> io::Result<()> {
+    pub(super) fn put_aside(&mut self, name: &str, why: &str) -> io::Result<()> {
         let taken = self.storage.names()?;
         let mut aside = format!("{name}{DAMAGED_SUFFIX}");
         while taken.iter().any(|one| one.as_os_str() == aside.as_str()) {
             aside.push_str(DAMAGED_SUFFIX);
         }
-        log::warn!(target: LOG, "put aside, damaged and not needed any more file={aside}");
+        log::warn!(target: LOG, "put aside, {why} file={aside}");
         self.storage.rename(name, &aside)
     }
 
@@ -275,7 +275,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         let done = if oldest.is_whole {
             self.storage.remove(&name)
         } else {
-            self.put_aside(&name)
+            self.put_aside(&name, "damaged and not needed any more")
         };
         if let Err(source) = done {
             let step = "remove";

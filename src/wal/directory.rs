@@ -1,11 +1,12 @@
 //! A binlog directory: which files are in it, which are not, and who is using it.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::sys::file::lock_holder;
+use crate::sys::file;
 use crate::wal::error::WalError;
 use crate::wal::segment::{FileName, file_name};
 
@@ -167,11 +168,38 @@ fn lock(path: &Path) -> io::Result<Lock> {
             };
         }
     };
-    Ok(lock_holder(&file)?.map_or(Lock::Free, Lock::Held))
+    Ok(file::lock_holder(&file)?.map_or(Lock::Free, Lock::Held))
 }
 
 /// The name of the file that a process locks to have the directory for itself.
-pub(super) const LOCK: &str = "lock";
+pub const LOCK: &str = "lock";
+
+/// The mode of that file.
+const LOCK_MODE: u32 = 0o600;
+
+/// Locks the directory at `path` for this process, as long as the file is open and no other
+/// descriptor of it is closed: see [`file::lock`].
+///
+/// # Errors
+/// [`WalError::Lock`] if it is not there, may not be written to, or is in use.
+pub fn lock_folder(path: &Path) -> Result<File, WalError> {
+    let failed = |step| {
+        move |source| WalError::Lock {
+            step,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(LOCK_MODE)
+        .open(path.join(LOCK))
+        .map_err(failed("open"))?;
+    file::lock(&lock).map_err(failed("fcntl"))?;
+    Ok(lock)
+}
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::sys::file;
-use crate::wal::directory::LOCK;
+use crate::wal::directory::lock_folder;
 use crate::wal::error::WalError;
 use crate::wal::storage::Storage;
 use crate::wal::syncer::Syncer;
@@ -37,9 +37,6 @@ const BLOCK_LEN: u64 = 4096;
 /// The mode of a file of the binlog: nobody has to change it by hand.
 const FILE_MODE: u32 = 0o400;
 
-/// The mode of the lock's file.
-const LOCK_MODE: u32 = 0o600;
-
 impl Disk {
     /// Locks the folder at `path` for this process, until it ends.
     ///
@@ -53,14 +50,7 @@ impl Disk {
                 source,
             }
         };
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(LOCK_MODE)
-            .open(path.join(LOCK))
-            .map_err(failed("open"))?;
-        file::lock(&lock).map_err(failed("fcntl"))?;
+        let lock = lock_folder(path)?;
         let folder = Arc::new(File::open(path).map_err(failed("open"))?);
         let mut disk = Disk {
             path: path.to_owned(),

@@ -18,7 +18,8 @@ pub(super) struct File<H> {
     pub(super) capacity: u64,
     /// Where the next record goes, or where the last one ends.
     pub(super) end: u64,
-    /// Bytes of the full records here of jobs, and of pauses, that are there. When it is 0 nothing is needed.
+    /// Bytes of the full records here of jobs, and of pauses, that are there. When it is 0 nothing
+    /// is needed.
     pub(super) live: u64,
     /// Jobs of these records, and of others that have died or moved since; in order.
     pub(super) jobs: Vec<JobId>,

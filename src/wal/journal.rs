@@ -158,6 +158,19 @@ impl<S: Storage, F: Format> Wal<S, F> {
         self.len + empty * self.capacity()
     }
 
+    /// Writes down that ids up to this one have been given, if nothing else has told it yet.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub fn mark_ids(&mut self, highest: JobId) -> Result<(), NoRoom> {
+        if highest > self.highest {
+            self.make_room_for_put(F::SHORT_LEN)?;
+            self.highest = highest;
+            self.write_entry(&Entry::Mark { highest });
+        }
+        Ok(())
+    }
+
     /// Writes a record, for which there is room, at the end of the current file. Returns its
     /// length in bytes.
     pub(super) fn write_entry(&mut self, entry: &Entry<'_>) -> u64 {

@@ -1,6 +1,6 @@
-//! The binlog on disk, as the original writes it: records, the files that hold them, and the
-//! account of a whole directory. This is the reading half: nothing here changes a directory or
-//! locks it, so it may be used beside a server that writes.
+//! The binlog on disk: records in two formats, the original's and that of an owner, the files that
+//! hold them, the journal that writes them, a start that reads them, and the account of a whole
+//! directory, which changes and locks nothing, so that it may be used beside a server that writes.
 //!
 //! Every byte is taken for what it may be: written by another program, cut off by a crash, or
 //! damaged. Sizes are checked before they are used, and what is wrong is told with its place.

@@ -222,6 +222,47 @@ impl<S: Storage, F: Format> Recovery<S, F> {
         }
     }
 
+    /// How many files could not be read to their end.
+    #[must_use]
+    pub fn damaged_files(&self) -> usize {
+        let files = self.wal.files.iter();
+        files.filter(|file| !file.is_whole).count()
+    }
+
+    /// When each job that is left to be restored was put, by the engine's clock, and its id.
+    pub fn births(&self) -> impl Iterator<Item = (Nanos, JobId)> {
+        self.order.iter().map(|&slot| {
+            let image = &self.found[slot].image;
+            (self.wal.clocks.moment(image.created_at), image.id)
+        })
+    }
+
+    /// How many tubes have jobs that are left to be restored.
+    #[must_use]
+    pub fn tube_count(&self) -> usize {
+        let mut has_jobs = vec![false; self.tubes.names.len()];
+        for &slot in &self.order {
+            has_jobs[self.found[slot].tube as usize] = true;
+        }
+        has_jobs.into_iter().filter(|&has_jobs| has_jobs).count()
+    }
+
+    /// From now on jobs come group after group. `group` says which that of a tube is; within a
+    /// group their order is as before.
+    pub fn group_by<K: Ord + Copy>(&mut self, group: impl Fn(TubeName<'_>) -> K) {
+        let names = self.tubes.names.iter();
+        let groups: Vec<K> = names.map(|name| group(name.as_name())).collect();
+        let of = |slot: &u32| groups[self.found[*slot].tube as usize];
+        self.order.make_contiguous().sort_by_key(of);
+    }
+
+    /// The tube of the next job.
+    #[must_use]
+    pub fn next_tube(&self) -> Option<TubeName<'_>> {
+        let slot = *self.order.front()?;
+        Some(self.tubes.names[self.found[slot].tube as usize].as_name())
+    }
+
     /// The journal, with a new file to be written and with room for the end of every job.
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use crate::wal::convert::signed;
 use crate::wal::files::NUMBER_MAX;
 use crate::wal::format::{Bad, BadHead, Entries, Entry, Format, Head, Next, Rest, Spot};
 use crate::wal::record::{self, Content, JobImage, SavedState, SpanNanos, Version, WallNanos};
-use crate::wal::segment::{Found, HEADER_LEN, Segment, Tail};
+use crate::wal::segment::{BadHeader, Found, HEADER_LEN, Segment, Tail};
+use crate::wal::v8::{VERSION, begins_as_ours};
 
 /// See the module's description.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,11 +37,14 @@ impl Format for V7 {
 
     fn open<R: Read>(&self, _: u64, source: R) -> io::Result<Result<Segment<R>, BadHead>> {
         let opened = Segment::open(source)?;
-        Ok(opened.map_err(|header| {
-            BadHead::Damaged(Bad {
+        Ok(opened.map_err(|header| match header {
+            BadHeader::Unknown(number) if begins_as_ours(number) => {
+                BadHead::Foreign(format!("version {VERSION} was found, 7 was expected"))
+            }
+            BadHeader::Unknown(_) | BadHeader::Short(_) => BadHead::Damaged(Bad {
                 at: 0,
                 fault: header.to_string(),
-            })
+            }),
         }))
     }
 

@@ -15,7 +15,9 @@
 //! | 56 | 1 | 1 if all files before were synced, else 0 |
 //! | 57 | 2 | zero |
 //! | 59 | 4 | CRC-32C of the bytes before |
-//! | 63 | 1 | line feed: not zero, so that a header that was half written is told from a damaged one |
+//! | 63 | 1 | line feed |
+//!
+//! The last byte is not zero, so that a header that was half written is told from a damaged one.
 //!
 //! Records follow one another without a gap, and behind the last one are zeros or nothing. Their
 //! layout is in [`record`]. The checksum of a record covers that of its file's header and its own
@@ -49,7 +51,7 @@ use crate::wal::dump::Ending;
 use crate::wal::error::WalError;
 use crate::wal::format::{Bad, BadHead, Entries, Entry, Format, Head, Next, Rest, Spot};
 use crate::wal::record::{JobImage, SavedState, WallNanos, first_data};
-pub use crate::wal::v8::segment::{Segment, begins_as_ours};
+pub use crate::wal::v8::segment::Segment;
 
 /// The version's number.
 pub const VERSION: u32 = 8;
@@ -74,11 +76,16 @@ pub(super) fn is_ours(directory: &Directory) -> Result<bool, WalError> {
         let mut bytes = Vec::new();
         let read = file.take(MAGIC.len() as u64).read_to_end(&mut bytes);
         read.map_err(|source| directory.failed("read", number, source))?;
-        if begins_as_ours(&bytes) {
+        if bytes == MAGIC {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a file that begins with this number, where others have their version, is of this one.
+pub(super) fn begins_as_ours(number: i32) -> bool {
+    MAGIC.starts_with(&number.to_le_bytes())
 }
 
 /// Opens a file of a directory; nothing if it is gone by now.

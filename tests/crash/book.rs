@@ -361,7 +361,7 @@ impl Book {
             let is_allowed = job.matching(floor_at, shown).next().is_some();
             let may_have_holes = !self.is_strict && !is_there;
             let has_holes = || job.with_holes(floor_at, shown).is_some();
-            if !is_allowed && !(may_have_holes && has_holes()) {
+            if !(is_allowed || may_have_holes && has_holes()) {
                 return Err(self.fault(*id, shown, floor));
             }
         }
@@ -375,7 +375,7 @@ impl Book {
         }
     }
 
-    /// Whether each of these jobs was once like this. Of pauses no more than the last life is known.
+    /// Whether each of these jobs was once like this. Of pauses only the last life is known.
     pub(crate) fn check_each(&self, found: &Found) -> Result<(), String> {
         let jobs = found.jobs.iter().filter(|(id, _)| *id < JobId::UNCOUNTED);
         for (id, shown) in jobs {

@@ -7,7 +7,8 @@ use beanshard::engine::op::Op;
 use beanshard::session::shards::Shards;
 use beanshard::wal::shard_journal::ShardJournal;
 
-use crate::life::{Form, Life, RESERVE};
+use crate::form::Form;
+use crate::life::{Life, RESERVE};
 use crate::notes::Said;
 use crate::random::Random;
 

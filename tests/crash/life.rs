@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use beanshard::base::body::Body;
 use beanshard::base::hash::NameHasher;
-use beanshard::base::ids::{Caller, Fingerprint, JobId, Pri, Seq, SessionId, ShardId};
+use beanshard::base::ids::{Caller, JobId, Pri, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
-use beanshard::base::time::{NANOS_PER_SEC, Nanos, Secs};
+use beanshard::base::time::{NANOS_PER_SEC, Secs};
 use beanshard::engine::host::Journal;
 use beanshard::engine::op::{Op, Put, Style};
-use beanshard::engine::{Engine, IdScheme, Settings};
+use beanshard::engine::{Engine, Settings};
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::Shards;
 use beanshard::wal::format::Format;
@@ -18,14 +18,14 @@ use beanshard::wal::journal::{self, Sync, Wal};
 use beanshard::wal::record::WallNanos;
 use beanshard::wal::recover::Recovery;
 use beanshard::wal::shard_journal::ShardJournal;
-use beanshard::wal::v7::V7;
-use beanshard::wal::v8::V8;
 
-use crate::book::{Book, Floor, Found, Pause, Place, Shown, pause_id, shown_pause};
+use crate::book::{Book, Floor, Found, Pause, Place, Shown};
+use crate::form::Form;
 use crate::notes::{Note, Notes, Said};
 use crate::plan::{Plan, What};
 use crate::random::Random;
 use crate::storage::{Crash, MemoryStorage, Picture, Watch};
+use crate::time::Time;
 
 /// Of different lengths, because a full record has its tube's name.
 pub(crate) const TUBES: [&str; 4] = ["default", "b", "a-tube-with-quite-a-long-name", "stay"];
@@ -35,67 +35,6 @@ const SETTLE_ROUNDS: u64 = 2000;
 
 const SHARD: ShardId = ShardId(0);
 
-/// A format, and what goes with it.
-pub(crate) trait Form: Format {
-    /// How jobs get their ids.
-    const IDS: IdScheme;
-
-    /// The format of the directory that is tested.
-    fn here() -> Self;
-}
-
-impl Form for V7 {
-    const IDS: IdScheme = IdScheme::Plain;
-
-    fn here() -> V7 {
-        V7
-    }
-}
-
-impl Form for V8 {
-    const IDS: IdScheme = IdScheme::Slotted;
-
-    fn here() -> V8 {
-        V8 {
-            fingerprint: Fingerprint(0xfeed),
-            owner: ShardId(3),
-            skip_damage: false,
-        }
-    }
-}
-
-/// Both clocks.
-#[derive(Clone, Copy)]
-pub(crate) struct Time {
-    pub(crate) now: Nanos,
-    pub(crate) wall: WallNanos,
-}
-
-impl Time {
-    pub(crate) fn new() -> Time {
-        Time {
-            now: Nanos(1 << 62),
-            wall: WallNanos(1_700_000_000_000_000_000),
-        }
-    }
-
-    pub(crate) fn pass(&mut self, nanos: u64) {
-        self.now.0 += nanos;
-        self.wall.0 += nanos.cast_signed();
-    }
-
-    /// The machine is started anew, and its wall clock may have been set.
-    fn restart(&mut self, random: &mut Random) {
-        self.now = Nanos((1 << 62) + random.below(1 << 40));
-        self.wall.0 += random.pick(&[0, 1, 5_000_000_000, -1_000_000_000_000]);
-    }
-
-    fn wall_of(self, moment: Nanos) -> WallNanos {
-        let ahead = self.wall.0 - self.now.0.cast_signed();
-        WallNanos(moment.0.cast_signed() + ahead)
-    }
-}
-
 /// See the module's description.
 pub(crate) struct Life<F: Form> {
     pub(crate) shard: Shard<Wal<MemoryStorage, F>>,
@@ -103,10 +42,10 @@ pub(crate) struct Life<F: Form> {
     pub(crate) book: Book,
     pub(crate) time: Time,
     plan: Plan,
-    random: Random,
+    pub(crate) random: Random,
     seq: u64,
     serial: u64,
-    sessions: Vec<SessionId>,
+    pub(crate) sessions: Vec<SessionId>,
     /// Who holds what, and perhaps some that nobody does any more.
     held: Vec<(JobId, SessionId)>,
     /// How many cuts of power are tried on each picture.
@@ -192,7 +131,7 @@ fn known(tube: TubeName<'_>) -> &'static str {
     TUBES.into_iter().find(is_it).expect("it is one of ours")
 }
 
-fn name(at: usize) -> TubeName<'static> {
+pub(crate) fn name(at: usize) -> TubeName<'static> {
     TubeName::parse(TUBES[at].as_bytes()).expect("it is a name")
 }
 
@@ -446,57 +385,6 @@ impl<F: Form> Life<F> {
         }
     }
 
-    /// Pauses a tube, or ends its pause.
-    fn pause(&mut self) -> Result<(), String> {
-        let at = self.random.index(TUBES.len() - 1);
-        let pause = Secs(self.random.pick(&[0, 1, 2, 5, 1000]));
-        let until = self.time.wall_of(self.time.now.after(pause));
-        let before = self.position();
-        let tube = name(at);
-        let notes = self.raw(self.sessions[0], Op::PauseTube { tube, pause });
-        let answer = notes.iter().find(|note| note.to == self.sessions[0]);
-        match answer.map(|note| note.said) {
-            Some(Said::Other) => {
-                let shown = (pause.0 > 0).then(|| shown_pause(TUBES[at], pause, until));
-                let after = self.position();
-                let ticket = answer.map_or(0, |note| note.ticket);
-                self.book
-                    .note_pause(pause_id(TUBES[at]), shown, before, after, ticket);
-            }
-            Some(Said::OutOfMemory) if self.is_full => {}
-            said => return Err(format!("pause: {said:?}")),
-        }
-        // The end of a pause may have given jobs to those that waited.
-        self.on_done(self.position(), &Notes(notes), None)
-    }
-
-    /// After a start the pauses run that were found, where there is a tube.
-    fn resume_pauses(&mut self, found: &[Pause]) -> Result<(), String> {
-        for at in 0..TUBES.len() {
-            let tube = TUBES[at];
-            let pause = found.iter().find(|(name, ..)| *name == tube);
-            let pause = pause.map(|&(_, length, until)| shown_pause(tube, length, until));
-            let has_jobs = self.book.live().any(|(_, shown)| shown.tube == tube);
-            let is_there = at == 0 || has_jobs;
-            let runs = pause.as_ref().filter(|pause| {
-                let is_over = pause.created_at <= self.time.wall;
-                is_there && !is_over
-            });
-            let notes = self.raw(onlooker(), Op::StatsTube { tube: name(at) });
-            let shown = notes.iter().find_map(|note| match note.said {
-                Said::Pause(length) => Some(length),
-                _ => None,
-            });
-            let expected = runs.map_or(Secs(0), |pause| pause.delay);
-            if shown.unwrap_or_default() != expected {
-                return Err(format!("{tube}: pause {expected:?}, shown {shown:?}"));
-            }
-            let is_running = runs.is_some();
-            self.book.begin_pause(pause_id(tube), pause, is_running);
-        }
-        Ok(())
-    }
-
     /// A job that is there, or the next one.
     fn some_job(&mut self) -> JobId {
         let is_ours = |shown: &Shown| Some(&shown.tube) != TUBES.last();
@@ -646,7 +534,7 @@ impl<F: Form> Life<F> {
         self.check_pictures()
     }
 
-    fn raw(&mut self, session: SessionId, op: Op<'_>) -> Vec<Note> {
+    pub(crate) fn raw(&mut self, session: SessionId, op: Op<'_>) -> Vec<Note> {
         self.seq += 1;
         let from = Caller {
             session,
@@ -674,7 +562,7 @@ impl<F: Form> Life<F> {
     }
 
     /// Brings the book up to date after anything that may have changed jobs.
-    fn on_done(
+    pub(crate) fn on_done(
         &mut self,
         before: u64,
         notes: &Notes,
@@ -783,7 +671,7 @@ impl<F: Form> Life<F> {
 }
 
 /// Asks that only look come from here.
-fn onlooker() -> SessionId {
+pub(crate) fn onlooker() -> SessionId {
     SessionId::new(0, 0, 0)
 }
 

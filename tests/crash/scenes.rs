@@ -8,11 +8,13 @@ use beanshard::wal::recover::Recovery;
 use beanshard::wal::v8::V8;
 
 use crate::each_seed;
+use crate::form::Form;
 use crate::full;
-use crate::life::{Form, Legacy, Life, Time, find, look};
+use crate::life::{Legacy, Life, find, look};
 use crate::plan::{Plan, draw_sync};
 use crate::random::Random;
 use crate::storage::{Crash, Faults, Watch};
+use crate::time::Time;
 
 /// How a life ends.
 fn draw_crash(random: &mut Random) -> Crash {

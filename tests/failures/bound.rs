@@ -169,7 +169,7 @@ fn what_a_session_only_uses_and_watches_is_known_to_the_next_owner_and_the_jobs_
     let mut sessions = [fleet.peer_at(0), fleet.peer_at(1)];
     sessions.iter_mut().for_each(|peer| settle(peer, &there));
     let [one, two] = &mut sessions;
-    put(one, b"lost");
+    let lost = put(one, b"lost");
     crash(fleet.owner(1));
     fleet.wait_until_whole();
     let rows = format!("stats-tube {there}");
@@ -183,7 +183,9 @@ fn what_a_session_only_uses_and_watches_is_known_to_the_next_owner_and_the_jobs_
     assert!(wait_until(START_LIMIT, || fresh.stat("current-waiting") == "1"));
     put(one, b"work");
     let answer = two.line();
-    assert_eq!(reserved(two, &answer).1, b"work");
+    let (id, body) = reserved(two, &answer);
+    assert_eq!(body, b"work");
+    assert_ne!(id, lost, "who still has the id would meet another job");
 }
 
 /// How long it takes until a put into a tube of an owner is answered, after `harm` was done.

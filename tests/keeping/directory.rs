@@ -12,6 +12,7 @@ use crate::end_and_start;
 use crate::fixture::{Listen, START_LIMIT, Server, wait_until};
 use crate::fleet::{Fleet, put, words_of};
 use crate::keep;
+use crate::made_for_two;
 use crate::peer::Peer;
 use crate::program::{Ended, ours, run};
 
@@ -99,8 +100,7 @@ fn lock(path: &Path) -> File {
 // L6.2: what is left of another server may end later than its supervisor.
 #[test]
 fn an_owner_waits_for_who_has_its_folder() {
-    let dir = TempDir::new().expect("a folder can be made");
-    fs::create_dir(dir.path().join("owner-001")).expect("made");
+    let dir = made_for_two();
     let holder = lock(&dir.path().join("owner-001/lock"));
     let words = words_of(2, 1, &["-b", "<dir>"]).words;
     let server = Server::start_in(dir, &words, Listen::Tcp).expect("it is started");

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{Listen, START_LIMIT, wait_until};
 use crate::fleet::{Fleet, put, reserve, settle, words_of};
+use crate::made_for_two;
 use crate::process::is_alive;
 use crate::program::skip;
 
@@ -21,7 +22,6 @@ struct SmallDisk {
 impl SmallDisk {
     /// None if this is not the place for it.
     fn mount(path: PathBuf) -> Option<SmallDisk> {
-        fs::create_dir(&path).expect("made");
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"])
             .arg(&path)
@@ -44,7 +44,7 @@ impl Drop for SmallDisk {
 // A3.5, R4.5
 #[test]
 fn a_full_disk_of_one_owner_refuses_its_new_jobs_and_nothing_else() {
-    let dir = TempDir::new().expect("a folder can be made");
+    let dir = made_for_two();
     let Some(disk) = SmallDisk::mount(dir.path().join("owner-001")) else {
         return;
     };

@@ -25,7 +25,7 @@ fn a_mistake_in_the_command_line_ends_with_status_5_and_the_help() {
             &["--sharded", "--owners=0"],
             "invalid number: 0, --owners takes 1 to 64",
         ),
-        (&["child", "-V"], "unknown argument: -V"),
+        (&["child", "d", "-V"], "unknown argument: -V"),
         (&["-Vx"], "unknown flag: -x"),
         (&["--nothing"], "unknown flag: --nothing"),
         (&["--"], "unknown flag: --"),

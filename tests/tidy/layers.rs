@@ -79,8 +79,13 @@ const MODULES: &[Module] = &[
             "sys",
         ],
     ),
+    shell(
+        "data",
+        4,
+        &["base", "engine", "session::shards", "sys", "wal"],
+    ),
     shell("logging", 4, &["base", "cli"]),
-    shell("cli", 4, &["base", "net"]),
+    shell("cli", 4, &["base", "net", "data"]),
     shell(
         "role",
         4,
@@ -93,7 +98,7 @@ const MODULES: &[Module] = &[
     shell(
         "error",
         4,
-        &["base", "wire", "sys", "net", "wal", "cli", "role"],
+        &["base", "wire", "sys", "net", "wal", "cli", "role", "data"],
     ),
 ];
 

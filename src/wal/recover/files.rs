@@ -1,5 +1,5 @@
-//! The files of a start: each is read to its end, what was torn off is cut, what is damaged is told,
-//! and a new one is begun.
+//! The files of a start: each is read to its end, what was torn off is cut, what is damaged is
+//! told, and a new one is begun.
 //!
 //! In formats that are ordered, what is missing somewhere was either never synced, and then nothing
 //! behind it was, or it was damaged later. Records say how far their file had been synced when they
@@ -287,7 +287,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         let (at, fault) = (gap.bad.at, gap.bad.fault);
         log::warn!(
             target: LOG,
-            "{name}: torn at {at}: {fault}; nothing says that it had been synced, so the log ends there"
+            "{name}: torn at {at}: {fault}; nothing says that this was synced, the log ends here"
         );
         self.give_up(later)?;
         Ok(Some(Torn { name, at }))
@@ -336,7 +336,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
             let gone = if is_blank {
                 self.storage.remove(&name)
             } else {
-                self.put_aside(&name)
+                self.put_aside(&name, "behind the end of the log")
             };
             gone.map_err(|source| used("put aside", name, source))?;
         }

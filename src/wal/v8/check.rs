@@ -195,12 +195,13 @@ impl Summary {
     fn print(&self, live: u64, out: &mut impl Write) -> Result<(), WalError> {
         let (name, len, end) = (file_name(self.number), self.len, &self.ending);
         let Some(owned) = self.owned else {
-            return Ok(match self.ending {
+            match self.ending {
                 Ending::Zeros => writeln!(out, "{name}: {len} bytes; never written to")?,
                 Ending::Clean | Ending::Torn | Ending::Damaged { .. } => {
                     writeln!(out, "{name}: {len} bytes; {end}")?;
                 }
-            });
+            }
+            return Ok(());
         };
         let counts = &self.counts;
         write!(

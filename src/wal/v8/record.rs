@@ -5,12 +5,15 @@
 //! | offset | bytes | field |
 //! | -----: | ----: | --- |
 //! | 0 | 4 | length of the record |
-//! | 4 | 4 | CRC-32C, gone on with from the header's: of the record's offset in the file, as 8 bytes, of the record's bytes 0 to 3, and of those from 8 on |
+//! | 4 | 4 | CRC-32C, see below |
 //! | 8 | 4 | place of the file up to which it had been synced, see below |
 //! | 12 | 1 | kind |
 //!
-//! and goes on as its kind says. A job that is there, or is as this says from now on (1), and a
-//! change of it (2), which has neither name nor body:
+//! The checksum goes on from the header's: with the record's offset in the file, as 8 bytes, with
+//! the record's bytes 0 to 3, and with those from 8 on. The record goes on as its kind says.
+//!
+//! A job that is there, or is as this says from now on (1), and a change of it (2), which has
+//! neither name nor body:
 //!
 //! | offset | bytes | field |
 //! | -----: | ----: | --- |
@@ -21,13 +24,16 @@
 //! | 28 | 4 | delay, seconds |
 //! | 32 | 4 | ttr, seconds |
 //! | 36 | 8 | made at, nanoseconds since 1970, signed |
-//! | 44 | 8 | state ends at, in the same way; of a buried job the moment of its burial by the engine's clock; 0 of a ready one |
+//! | 44 | 8 | state ends at, in the same way; 0 of a ready job |
 //! | 52 | 4 | reserves |
 //! | 56 | 4 | timeouts |
 //! | 60 | 4 | releases |
 //! | 64 | 4 | buries |
 //! | 68 | 4 | kicks |
 //! | 72 | | name, then body, to the end of the record |
+//!
+//! A buried job has the moment of its burial, by the engine's clock, where others have the end of
+//! their state.
 //!
 //! The end of a job (3), the highest id that was given (4), and the end of a pause (6):
 //!
@@ -439,8 +445,8 @@ pub fn encode(spot: Spot, entry: &Entry<'_>, out: &mut Vec<u8>) {
     seal(spot.seed, spot.offset, record);
 }
 
-/// Gives a record the checksum that fits.
-pub(super) fn seal(seed: u32, offset: u64, record: &mut [u8]) {
+/// Gives a whole record the checksum that fits.
+pub fn seal(seed: u32, offset: u64, record: &mut [u8]) {
     let sum = sum_of(seed, offset, record);
     record[SUM_AT..SYNCED_AT].copy_from_slice(&sum.to_le_bytes());
 }

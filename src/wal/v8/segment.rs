@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crate::wal::format::{Bad, BadHead, Entries, Head, Next, Rest};
 use crate::wal::record::first_data;
 use crate::wal::v8::record::{Fault, Stop, check, is_whole, measure, synced_of};
-use crate::wal::v8::{HEAD_LEN, HeadFault, MAGIC, Owned, SUM_AT, u32_at};
+use crate::wal::v8::{HEAD_LEN, HeadFault, Owned, SUM_AT, u32_at};
 
 /// Bytes that are read at once, unless a record is longer.
 const READ_LEN: usize = 256 * 1024;
@@ -30,13 +30,6 @@ pub struct Segment<R> {
     is_read: bool,
     /// The farthest place that a record has claimed to be synced.
     synced: u64,
-}
-
-/// Whether these first bytes of a file say that it is of a version that has more than a number at
-/// its beginning.
-#[must_use]
-pub fn begins_as_ours(bytes: &[u8]) -> bool {
-    bytes.len() >= MAGIC.len() && bytes[..MAGIC.len()] == MAGIC
 }
 
 impl<R: Read> Segment<R> {
