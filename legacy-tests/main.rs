@@ -1,7 +1,8 @@
 //! Runs each transcript in this folder as a test of its own: against `beanshard --legacy`, as
 //! `binlog::NAME` against the same with a binlog on which every answer waits, as `sharded::NAME`
 //! and `sharded3::NAME` against `--sharded` with one owner and one frontend and with several of
-//! both, and as `oracle::NAME` against the C server where one is at hand.
+//! both, as `sharded-binlog::NAME` against `--sharded` with such binlogs, and as `oracle::NAME`
+//! against the C server where one is at hand.
 //!
 //! Environment:
 //! - `BEANSHARD_ORACLE`: path of the C server (else `beanstalkd` is looked for in `PATH`);
@@ -73,9 +74,17 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
     });
     let asked = oracle.map(|oracle| trial(format!("oracle::{name}"), &exact, oracle));
     let kept = exact.no_binlog.is_none().then(|| {
-        let mut target = ours.clone();
-        target.words.extend(BINLOG.map(str::to_owned));
-        trial(format!("binlog::{name}"), &exact, &target)
+        trial(
+            format!("binlog::{name}"),
+            &exact,
+            &with_binlog(ours.clone()),
+        )
+    });
+    let applies =
+        mapped.no_binlog.is_none() && mapped.no_sharded.is_none() && mapped.no_sharded_3.is_none();
+    let kept_sharded = applies.then(|| {
+        let target = with_binlog(sharding(BINLOG_SHAPE));
+        trial(format!("sharded-binlog::{name}"), &mapped, &target)
     });
     let sharded = shapes(relative, &mapped)
         .into_iter()
@@ -84,6 +93,7 @@ fn trials(root: &Path, file: &Path, ours: &Target, oracle: Option<&Target>) -> V
         .into_iter()
         .chain(kept)
         .chain(sharded)
+        .chain(kept_sharded)
         .chain(asked)
         .collect()
 }
@@ -116,6 +126,12 @@ fn sharding((owners, frontends): (u16, u16)) -> Target {
             .collect(),
         is_1_12: false,
     }
+}
+
+/// The same with a binlog.
+fn with_binlog(mut target: Target) -> Target {
+    target.words.extend(BINLOG.map(str::to_owned));
+    target
 }
 
 fn trial(name: String, script: &Script, target: &Target) -> Trial {
@@ -189,5 +205,8 @@ const SHAPES: [(u16, u16); 8] = [
 ];
 /// Those that the others are played to.
 const USUAL_SHAPES: [(u16, u16); 2] = [(1, 1), (3, 2)];
+
+/// What is played to with binlogs.
+const BINLOG_SHAPE: (u16, u16) = (2, 1);
 
 const THREADS: usize = 24;

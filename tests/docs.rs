@@ -148,6 +148,7 @@ fn check_test(row: &Row, exists: impl Fn(&str) -> bool, found: &mut Vec<String>)
 /// mode is chosen.
 fn is_for_sharded(name: &str, excepted: &str) -> bool {
     let targets = [
+        "keeping::",
         "routing::",
         "supervisor::",
         "cli::tests::",

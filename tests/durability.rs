@@ -9,6 +9,9 @@ mod fixture;
 #[cfg(target_os = "linux")]
 #[path = "durability/full.rs"]
 mod full;
+#[allow(dead_code, reason = "other test binaries use the rest")]
+#[path = "durability/hand.rs"]
+mod hand;
 #[path = "durability/load.rs"]
 mod load;
 #[allow(dead_code, reason = "other test binaries use the rest")]

@@ -25,14 +25,10 @@ def exceptions():
         for line in lines:
             if line.strip() and not line.startswith("#"):
                 name, kind, reason = (part.strip() for part in line.split("|"))
-                if kind not in ("differs", "binlog"):
+                if kind != "differs":
                     raise SystemExit("exceptions.txt: unknown kind in: %s" % line)
-                found[name] = (kind, reason)
+                found[name] = reason
     return found
-
-
-def is_sharded():
-    return "--sharded" in shlex.split(os.environ["BEANSTALKD_BIN"])
 
 
 def takes_binlog():
@@ -66,9 +62,9 @@ def judge(outcome, why, exception):
     if outcome == "SKIP":
         return "skip", why, True
     if exception and outcome == "FAIL":
-        return "differs", exception[1], True
+        return "differs", exception, True
     if exception:
-        return "PASSED", "though exceptions.txt has: " + exception[1], False
+        return "PASSED", "though exceptions.txt has: " + exception, False
     return ("pass", "", True) if outcome == "PASS" else ("FAIL", why, False)
 
 
@@ -85,21 +81,12 @@ def main():
     binary = shlex.split(os.environ["BEANSTALKD_BIN"])[0]
     if not (shutil.which(binary) or os.path.exists(binary)):
         raise SystemExit("%s: not there; run make build first" % binary)
-    binlog = takes_binlog()
-    os.environ["CASES_BINLOG"] = "1" if binlog else "0"
+    os.environ["CASES_BINLOG"] = "1" if takes_binlog() else "0"
     server, count, wrong = Server(HOST), {}, []
     try:
         for name in names:
-            exception = excepted.get(name)
             begin = time.time()
-            if exception and exception[0] == "binlog" and not is_sharded():
-                exception = None
-            if exception and exception[0] == "binlog":
-                word, why, right = "skip", exception[1], not binlog
-                if binlog:
-                    why = "the server takes -b: take this line out of exceptions.txt"
-            else:
-                word, why, right = judge(*run_case(name, server.port), exception)
+            word, why, right = judge(*run_case(name, server.port), excepted.get(name))
             if not server.alive():
                 word, why, right = "FAIL", "the server ended: " + server.tail(), False
                 server = Server(HOST)

@@ -7,11 +7,32 @@ use beanshard::base::name::TubeName;
 use beanshard::session::shards::ShardMap;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::fixture::{Listen, START_LIMIT, Server, wait_until};
 use crate::peer::Peer;
 use crate::process::{self, children, crash, go_on};
-use crate::program::{ours, start};
+use crate::program::ours;
+
+/// How a sharded server is started.
+pub(crate) struct Words {
+    pub(crate) words: Vec<String>,
+    owners: usize,
+    frontends: usize,
+}
+
+/// The words for so many owners and frontends.
+pub(crate) fn words_of(owners: usize, frontends: usize, more: &[&str]) -> Words {
+    let mut words = ours(&["--sharded"]);
+    words.push(format!("--owners={owners}"));
+    words.push(format!("--frontends={frontends}"));
+    words.extend(more.iter().map(|&word| word.to_owned()));
+    Words {
+        words,
+        owners,
+        frontends,
+    }
+}
 
 /// Supervisor, owners and frontends.
 pub(crate) struct Fleet {
@@ -28,17 +49,19 @@ impl Fleet {
 
     /// The same with another way to the listening sockets.
     pub(crate) fn start(owners: usize, frontends: usize, more: &[&str], listen: Listen) -> Fleet {
-        let mut words = ours(&["--sharded"]);
-        words.push(format!("--owners={owners}"));
-        words.push(format!("--frontends={frontends}"));
-        words.extend(more.iter().map(|&word| word.to_owned()));
-        let server = start(&words, listen);
+        let dir = TempDir::new().expect("a folder can be made");
+        Fleet::start_in(dir, &words_of(owners, frontends, more), listen)
+    }
+
+    /// Starts words that [`words_of`] has made, in a folder that may have something in it.
+    pub(crate) fn start_in(dir: TempDir, words: &Words, listen: Listen) -> Fleet {
+        let server = Server::start_in(dir, &words.words, listen).expect("the server starts");
         let is_ready = || server.output().contains(" supervisor: ready ");
         assert!(wait_until(START_LIMIT, is_ready), "{}", server.output());
         Fleet {
             server,
-            owners,
-            frontends,
+            owners: words.owners,
+            frontends: words.frontends,
         }
     }
 
@@ -130,10 +153,13 @@ impl Fleet {
     /// Waits until clients reach all owners.
     pub(crate) fn wait_until_whole(&self) {
         let count = self.owners + self.frontends;
-        let is_whole = || {
-            children(self.supervisor()).len() == count
-                && Peer::of(&self.server).ask("list-tubes").starts_with("OK ")
+        let is_answered = || {
+            let mut peer = Peer::of(&self.server);
+            // Who asks an owner that has just died is closed.
+            let line = peer.try_send("list-tubes\r\n").then(|| peer.try_line());
+            line.flatten().is_some_and(|line| line.starts_with("OK "))
         };
+        let is_whole = || children(self.supervisor()).len() == count && is_answered();
         assert!(
             wait_until(Duration::from_secs(20), is_whole),
             "{}",
