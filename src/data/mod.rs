@@ -2,8 +2,8 @@
 //! legacy binlog into a directory of the sharded mode ([`import()`]), and back ([`export()`]).
 //!
 //! What is read is never changed: it is read as a start would read it, through a storage that
-//! writes nothing ([`source`]). What is written is a new directory of its own, a journal with the
-//! full record of each job ([`target`]). It is complete and synced before one step puts it in the
+//! writes nothing (`source`). What is written is a new directory of its own, a journal with the
+//! full record of each job (`target`). It is complete and synced before one step puts it in the
 //! place of the old. So whoever is killed, at whatever moment, leaves the old or the new, and
 //! left-overs that nobody takes for either.
 //!
