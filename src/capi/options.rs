@@ -34,7 +34,7 @@ unsafe extern "C" fn optparse(server: *mut Server, words: *mut *mut c_char) {
             }
             process::exit(status.into());
         }
-        Action::Child(_) | Action::Wal(_) => process::exit(STATUS_USAGE),
+        Action::Child(_) | Action::Wal(_) | Action::Tool(_) => process::exit(STATUS_USAGE),
     };
     // SAFETY: the caller gives the structure, and C tests have one thread.
     unsafe {

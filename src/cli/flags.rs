@@ -211,7 +211,8 @@ fn find(matches: impl Fn(&Row) -> bool) -> Option<Flag> {
 pub(super) fn help(program: &str) -> String {
     let mut text = format!(
         "Use: {program} [OPTIONS]\n     {program} wal --help   (to look at a binlog)\n\
-         \x20    {program} reshard --help   (also import, export: offline tools of --sharded)\n\nOptions:\n"
+         \x20    {program} reshard --help   (also import, export: data of --sharded)\n\n\
+         Options:\n"
     );
     for row in &ROWS {
         let short = row.short.map(|letter| format!("-{letter}"));

@@ -62,7 +62,7 @@ pub enum DataError {
         /// The tube.
         tube: String,
     },
-    /// Something is left of another run that cannot be gone on with.
+    /// A step in the directory that is filled has failed.
     #[error("{}: cannot {step}", path.display())]
     Publish {
         /// What was to be done.

@@ -1,4 +1,4 @@
-//! The jobs of a directory of the sharded mode in a new legacy binlog, which the C server reads too.
+//! The jobs of a directory of the sharded mode in a new legacy binlog, which the C server can read.
 //! They get ids 1, 2, 3, ... in the order in which they were put.
 
 use std::fs;

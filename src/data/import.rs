@@ -19,7 +19,7 @@ use crate::wal::topology::{DataDir, FolderSet, Kind, Layout, Topology, look, syn
 use crate::wal::v7::V7;
 use crate::wal::v8::V8;
 
-/// Makes of the empty directory at `path` one for `owners` owners that has the jobs of the binlog at
+/// Makes of the empty directory at `path` one for `owners` owners, with the jobs of the binlog at
 /// `from`, which no server uses. That is only read.
 ///
 /// While it is being filled there is `topology.new`, and no owner's folder is one that a server

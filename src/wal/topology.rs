@@ -62,8 +62,8 @@ pub struct Topology {
     pub fingerprint: Fingerprint,
 }
 
-/// Which of the sets of folders that a directory may have is the right one. Each tool that makes the
-/// binlogs anew makes the next one.
+/// Which of the sets of folders that a directory may have is used. Each tool that makes the binlogs
+/// anew makes the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FolderSet(pub u32);
 
@@ -437,7 +437,7 @@ pub fn owner_dir(dir: &Path, folders: FolderSet, index: u16) -> PathBuf {
     })
 }
 
-/// The set of folders that a name in a data directory belongs to, if it is one of an owner's folder.
+/// The set of folders that a name in a data directory belongs to, if it is that of an owner's.
 fn folder_set(name: &OsStr) -> Option<FolderSet> {
     let rest = name.to_str()?.strip_prefix(FOLDER_PREFIX)?;
     let (index, folders) = match rest.split_once('.') {

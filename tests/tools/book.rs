@@ -329,7 +329,7 @@ pub(crate) fn bytes_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         let path = entry.expect("it can be listed").path();
         let name = path
             .file_name()
-            .expect("a file has a name")
+            .expect("it has a name")
             .to_string_lossy()
             .into_owned();
         if path.is_dir() {

@@ -12,10 +12,12 @@ use beanshard::data::{Step, export, import, reshard};
 use beanshard::wal::directory::lock_folder;
 use beanshard::wal::topology::DataDir;
 
+use crate::assert_same;
 use crate::book::{self, State, numbered, owners_of, settings, topology};
 use crate::fixture::{START_LIMIT, wait_until};
+use crate::folder;
 use crate::program::PROGRAM;
-use crate::{assert_same, folder, text};
+use crate::text;
 
 /// What stops a tool in the middle of it.
 struct Kill;
@@ -36,7 +38,7 @@ fn each_kill(
     let mut steps = 0;
     run(whole.path(), &mut |_| steps += 1);
     check(whole.path(), None);
-    assert!(steps > 30, "there are steps to be killed before");
+    assert!(steps > 20, "there are steps to be killed before");
     for nth in 0..steps {
         let at = copy();
         let (mut step, mut last) = (0, None);
@@ -67,7 +69,7 @@ fn start(dir: &Path) -> u16 {
 #[test]
 fn a_reshard_that_is_killed_leaves_the_old_or_the_new() {
     let dir = folder();
-    book::make_sharded(dir.path(), 7, 2, 40);
+    book::make_sharded(dir.path(), 7, 2, 25);
     let before = State::of_sharded(dir.path());
     let run = |dir: &Path, show: &mut dyn FnMut(Step)| {
         reshard(dir, 3, settings(), show).expect("it can be done");
@@ -89,7 +91,7 @@ fn a_reshard_that_is_killed_leaves_the_old_or_the_new() {
 #[test]
 fn an_import_that_is_killed_leaves_nothing_or_all() {
     let (legacy, empty) = (folder(), folder());
-    book::make_legacy(legacy.path(), 7, 40);
+    book::make_legacy(legacy.path(), 7, 25);
     let before = State::of_legacy(legacy.path());
     let run = |dir: &Path, show: &mut dyn FnMut(Step)| {
         import(legacy.path(), dir, 3, settings(), show).expect("it can be done");
@@ -115,7 +117,7 @@ fn an_import_that_is_killed_leaves_nothing_or_all() {
 #[test]
 fn an_export_that_is_killed_leaves_nothing_or_all_or_what_no_server_takes() {
     let (dir, empty) = (folder(), folder());
-    book::make_sharded(dir.path(), 7, 2, 40);
+    book::make_sharded(dir.path(), 7, 2, 25);
     let before = numbered(State::of_sharded(dir.path()).by_birth());
     let run = |to: &Path, show: &mut dyn FnMut(Step)| {
         export(dir.path(), to, settings(), show).expect("it can be done");
