@@ -99,6 +99,7 @@ interop: build
 bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
 	$(PYTHON) tools/compare.py --rounds $(ROUNDS) --seconds $(SECONDS) '$(SERVER)'
+	$(PYTHON) tools/roles.py --rounds $(ROUNDS)
 	$(CARGO) test --release --locked --features ctests --test ctests -- --bench
 
 # RUSTC_BOOTSTRAP lets a stable compiler take the flags of the fuzzer; a nightly one needs no leave.
