@@ -218,6 +218,11 @@ impl<S: Shards> Clients<S> {
         self.kept.front().map(|&(until, _)| until)
     }
 
+    /// Writes what is kept for more to come, of which there will be none: the process ends.
+    pub fn write_kept(&mut self, now: Nanos, poller: &Poller) {
+        self.finish_turn(Nanos(now.0 + REPLIES_KEPT_NANOS), poller);
+    }
+
     /// Goes on with what can go on, and writes what has been answered. The end of a turn.
     pub fn finish_turn(&mut self, now: Nanos, poller: &Poller) {
         self.soil_kept(now);

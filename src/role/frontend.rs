@@ -130,6 +130,7 @@ impl Frontend {
                 .map_err(|source| RoleError::Wait { source })?;
             is_last = self.turn(clock::monotonic(), &ready)?;
         }
+        self.clients.write_kept(clock::monotonic(), &self.poller);
         Ok(())
     }
 

@@ -400,3 +400,18 @@ fn replies_are_kept_a_moment_for_those_that_follow() {
     rig.answer(Event::NoJob);
     assert_eq!(come(&mut client), "KICKED 1\r\n", "it may be a long wait");
 }
+
+#[test]
+fn what_is_kept_is_written_when_the_process_ends() {
+    let mut rig = Rig::new();
+    rig.clients = rig.clients.with_fleet();
+    let mut client = rig.unix();
+    client
+        .write_all(b"kick 1\r\nreserve\r\nkick 2\r\n")
+        .unwrap();
+    rig.settle();
+    rig.answer(KICKED);
+    assert_eq!(come(&mut client), "");
+    rig.clients.write_kept(rig.now, &rig.poller);
+    assert_eq!(come(&mut client), "KICKED 1\r\n");
+}
