@@ -206,7 +206,7 @@ impl Frontend {
         self.close(now, index);
         if let Err(error) = self.links.open(index, fd, &self.poller) {
             log::error!(target: LOG, "cannot open link error={error}");
-            return;
+            return self.tell_lost(index, peer.generation);
         }
         self.peers[index] = Some(peer.generation);
         let (sessions, terms) = (&mut self.clients.sessions, terms(&self.setup, peer));
@@ -258,13 +258,18 @@ impl Frontend {
             let _ = self.write(index);
         }
         if let Some(generation) = self.peers[index] {
-            let index = index as u16;
-            let lost = Control::LinkLost(LinkLost { index, generation });
-            if let Err(error) = self.uplink.tell(&lost) {
-                log::error!(target: LOG, "cannot tell the supervisor error={error}");
-            }
+            self.tell_lost(index, generation);
         }
         self.close(now, index);
+    }
+
+    /// Tells the supervisor that there is no link to this start of the owner.
+    fn tell_lost(&mut self, index: usize, generation: Generation) {
+        let index = index as u16;
+        let lost = Control::LinkLost(LinkLost { index, generation });
+        if let Err(error) = self.uplink.tell(&lost) {
+            log::error!(target: LOG, "cannot tell the supervisor error={error}");
+        }
     }
 
     fn close(&mut self, now: Nanos, index: usize) {
