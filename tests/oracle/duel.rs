@@ -139,11 +139,13 @@ impl Duel {
     fn send(&mut self, client: usize, units: &[Unit]) -> io::Result<()> {
         let others = (0..CLIENTS).filter(|other| *other != client);
         let most_owed = others.map(|other| self.owed[other]).max().unwrap_or(0);
-        // Two clients that go on at once are served in the order of what is between the processes.
-        if self.alike != Alike::All && self.owed[client] > 0 && most_owed > 0 {
+        let most_apart = if self.alike == Alike::All { 1 } else { 0 };
+        // Of two clients that go on at once ours obeys all that has come from the one before it
+        // looks at the other, and the C server what it has read of each: up to 224 bytes. Between
+        // several processes they are served in the order of what arrives.
+        if self.owed[client] > 0 && most_owed > most_apart {
             return Ok(());
         }
-        let most_apart = if self.alike == Alike::All { 1 } else { 0 };
         // Commands that arrive together happen at one moment in ours. Where it is waited for, what
         // they have started would be over at the same time, and a moment apart in the C server.
         let one_by_one = self.is_timed || most_owed > most_apart;
