@@ -67,7 +67,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a deadline that has passed still counts",
         file: "src/session/reservations.rs",
-        changes: &[("&& first.key <= now", "&& first.key.0 < now.0 / 2")],
+        changes: &[("&& end.0 <= now", "&& end.0.0 < now.0 / 2")],
     },
     Mutant {
         what: "an offer is not declined",

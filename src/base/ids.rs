@@ -213,6 +213,13 @@ impl ShardSet {
         self.0.count_ones() as usize
     }
 
+    /// The highest shard in the set, and the others. None if there is no shard.
+    #[must_use]
+    pub fn split_last(self) -> Option<(ShardId, ShardSet)> {
+        let highest = self.0.checked_ilog2()?;
+        Some((ShardId(highest as u8), ShardSet(self.0 & !(1 << highest))))
+    }
+
     /// The shards in the set, lowest first.
     pub fn iter(self) -> impl Iterator<Item = ShardId> {
         let mut left = self.0;
@@ -267,5 +274,8 @@ mod tests {
         assert_eq!(ShardSet::first(3).len(), 3);
         assert_eq!(ShardSet::first(3).common(set), ShardSet::EMPTY);
         assert_eq!(ShardSet::first(64).common(set), set);
+        assert_eq!(ShardSet::EMPTY.split_last(), None);
+        let (last, others) = ShardSet::first(64).split_last().unwrap();
+        assert_eq!((last, others), (ShardId(63), ShardSet::first(63)));
     }
 }

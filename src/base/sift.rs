@@ -58,20 +58,21 @@ pub fn rise(nodes: &mut impl Nodes, arity: usize, mut at: usize) {
 pub fn sink(nodes: &mut impl Nodes, arity: usize, mut at: usize) {
     let entry = nodes.node(at);
     loop {
-        let first = (arity * at + 1).min(nodes.len());
-        let end = (first + arity).min(nodes.len());
-        let mut least = None;
-        for child in first..end {
-            let node = nodes.node(child);
-            if least.is_none_or(|(_, best)| nodes.precedes(&node, &best)) {
-                least = Some((child, node));
-            }
-        }
-        let Some((child, node)) = least else { break };
-        if !nodes.precedes(&node, &entry) {
+        let mut child = arity * at + 1;
+        if child >= nodes.len() {
             break;
         }
-        nodes.put(at, node);
+        let mut least = nodes.node(child);
+        for other in child + 1..(child + arity).min(nodes.len()) {
+            let node = nodes.node(other);
+            if nodes.precedes(&node, &least) {
+                (child, least) = (other, node);
+            }
+        }
+        if !nodes.precedes(&least, &entry) {
+            break;
+        }
+        nodes.put(at, least);
         at = child;
     }
     nodes.put(at, entry);

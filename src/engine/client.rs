@@ -1,6 +1,8 @@
 //! What a shard knows of a session: the tube it puts into, those it reserves from, the jobs it
 //! holds, and whether it waits. Nothing of a connection.
 
+use std::cell::Cell;
+
 use hashbrown::HashTable;
 
 use crate::base::hash::id_hash;
@@ -104,6 +106,9 @@ pub(super) fn watch_hash(watch: &Watch) -> u64 {
 pub(super) struct Clients {
     slots: Slab<Client>,
     by_session: HashTable<u32>,
+    /// Slot of the client that was asked for last, and will mostly be the next: a client that sends
+    /// many commands at once is found without the table.
+    latest: Cell<u32>,
 }
 
 /// Below this capacity, in entries, the table of sessions does not shrink.
@@ -111,8 +116,17 @@ const KEPT_CAPACITY: usize = 256;
 
 impl Clients {
     pub(super) fn find(&self, session: SessionId) -> Option<u32> {
-        let is_it = |&slot: &u32| self.slots[slot].session == session;
-        self.by_session.find(id_hash(session), is_it).copied()
+        let latest = self.latest.get();
+        let is_it = |client: &Client| client.session == session;
+        if self.slots.get(latest).is_some_and(is_it) {
+            return Some(latest);
+        }
+        let found = self
+            .by_session
+            .find(id_hash(session), |&slot| is_it(&self.slots[slot]))
+            .copied();
+        self.latest.set(found.unwrap_or(latest));
+        found
     }
 
     pub(super) fn insert(&mut self, session: SessionId) -> u32 {

@@ -212,6 +212,38 @@ impl Kind {
         Kind::PauseTube,
     ];
 
+    /// Those of [`Kind::ALL`] whose prefix begins with `byte`, in the same order. A line is compared
+    /// with these only.
+    fn beginning_with(byte: u8) -> &'static [Kind] {
+        match byte {
+            b'p' => &[
+                Kind::Put,
+                Kind::Peek,
+                Kind::PeekReady,
+                Kind::PeekDelayed,
+                Kind::PeekBuried,
+                Kind::PauseTube,
+            ],
+            b'r' => &[
+                Kind::ReserveWithTimeout,
+                Kind::ReserveJob,
+                Kind::Reserve,
+                Kind::Release,
+            ],
+            b'd' => &[Kind::Delete],
+            b'b' => &[Kind::Bury],
+            b'k' => &[Kind::Kick, Kind::KickJob],
+            b't' => &[Kind::Touch],
+            b's' => &[Kind::StatsJob, Kind::StatsTube, Kind::Stats],
+            b'u' => &[Kind::Use],
+            b'w' => &[Kind::Watch],
+            b'i' => &[Kind::Ignore],
+            b'l' => &[Kind::ListTubesWatched, Kind::ListTubeUsed, Kind::ListTubes],
+            b'q' => &[Kind::Quit],
+            _ => &[],
+        }
+    }
+
     /// What a line of this command begins with, the space in front of the first argument included
     /// where it is demanded.
     #[must_use]
@@ -312,19 +344,26 @@ pub fn parse(line: &[u8]) -> Result<Command<'_>, Refused> {
     let Some((kind, arguments)) = recognise(line) else {
         return Err(refuse_unknown(line));
     };
-    if memchr(0, line).is_some() {
-        return Err(refuse(kind, arguments));
-    }
-    parse_arguments(kind, arguments).ok_or_else(|| refuse(kind, arguments))
+    parse_arguments(kind, arguments)
+        .filter(|command| !may_hold_nul(command) || memchr(0, arguments).is_none())
+        .ok_or_else(|| refuse(kind, arguments))
 }
 
 // Quirk: a prefix is enough, and the space in front of the first argument belongs to it or not.
 // `reservex` is a malformed `reserve`, `quitx` quits, `pause-tubex 0` pauses the tube `x`.
 fn recognise(line: &[u8]) -> Option<(Kind, &[u8])> {
-    Kind::ALL.iter().find_map(|&kind| {
+    let candidates = Kind::beginning_with(*line.first()?);
+    candidates.iter().find_map(|&kind| {
         let arguments = line.strip_prefix(kind.prefix().as_bytes())?;
         Some((kind, arguments))
     })
+}
+
+/// Whether the line of a command that was read may have a NUL, which none may have: only where the
+/// reader stops before the end of the line, because a NUL is in neither a name nor a number.
+fn may_hold_nul(command: &Command<'_>) -> bool {
+    matches!(command, Command::Kick { .. } | Command::Quit)
+        || matches!(command, Command::Put { trailing, .. } if *trailing != Trailing::Nothing)
 }
 
 fn parse_arguments(kind: Kind, arguments: &[u8]) -> Option<Command<'_>> {

@@ -51,18 +51,26 @@ pub fn parse_kick_count(bytes: &[u8]) -> Option<u32> {
 }
 
 fn parse_digits(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let len = bytes
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    if len == 0 {
-        return None;
+    let mut number = 0u64;
+    let mut len = 0;
+    while let Some(digit) = bytes.get(len).and_then(|&byte| digit(byte)) {
+        // So few digits cannot be too large a number, and hardly any number has more of them.
+        number = if len < FITTING_DIGITS {
+            number * 10 + digit
+        } else {
+            number.checked_mul(10)?.checked_add(digit)?
+        };
+        len += 1;
     }
-    let (digits, rest) = bytes.split_at(len);
-    let number = digits.iter().try_fold(0u64, |number, digit| {
-        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })?;
-    Some((number, rest))
+    (len > 0).then(|| (number, &bytes[len..]))
+}
+
+/// Decimal digits of which any number fits 64 bits.
+const FITTING_DIGITS: usize = 19;
+
+fn digit(byte: u8) -> Option<u64> {
+    let value = byte.wrapping_sub(b'0');
+    (value < 10).then_some(u64::from(value))
 }
 
 /// White space in the C locale. The standard library's ASCII white space lacks the vertical tab.

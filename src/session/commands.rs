@@ -1,11 +1,9 @@
 //! Commands become asks of shards, or replies where the session knows the answer itself.
 
-use crate::base::body::Body;
-use crate::base::ids::{JobId, Pri, ShardId, ShardSet};
+use crate::base::ids::{JobId, Pri, Seq, ShardId, ShardSet};
 use crate::base::limits::TTR_SECS_MIN;
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
-use crate::engine::op::{Op, Put};
 use crate::proto::command::{Command, Fault, Refused, Trailing};
 use crate::proto::line::CRLF;
 use crate::proto::reply;
@@ -49,12 +47,12 @@ impl Session {
                 body_len, trailing, ..
             } => {
                 let accepted = body_len <= desk.body_len_max && trailing == Trailing::Nothing;
-                return accepted.then(|| desk.map.of_tube(self.used.as_name()));
+                return accepted.then_some(self.used_at);
             }
             Command::PeekReady
             | Command::PeekDelayed
             | Command::PeekBuried
-            | Command::Kick { .. } => desk.map.of_tube(self.used.as_name()),
+            | Command::Kick { .. } => self.used_at,
             Command::Peek(id)
             | Command::ReserveJob(id)
             | Command::Delete(id)
@@ -79,12 +77,12 @@ impl Session {
     }
 
     /// Obeys a command. Its counter moves here, before anything else happens.
-    pub(crate) fn obey<'a>(&mut self, command: Command<'a>, room: Room<'_>) -> Step<'a> {
+    #[inline]
+    pub(crate) fn obey(&mut self, command: &Command<'_>, room: Room<'_>) -> Step {
         room.desk.counts.command(command.kind());
         let map = room.desk.map;
-        let used = map.of_tube(self.used.as_name());
-        self.body_asked |= brings_body(&command);
-        match command {
+        self.body_asked |= brings_body(command);
+        match *command {
             Command::Put {
                 pri,
                 delay,
@@ -111,29 +109,26 @@ impl Session {
             Command::ListTubeUsed => self.list_tube_used(room.replies),
             Command::ListTubesWatched => self.list_tubes_watched(room.replies),
             Command::Quit => self.quit(),
-            Command::PeekReady => self.ask_one(used, Op::PeekReady),
-            Command::PeekDelayed => self.ask_one(used, Op::PeekDelayed),
-            Command::PeekBuried => self.ask_one(used, Op::PeekBuried),
-            Command::Kick { count } => self.ask_one(used, Op::Kick { count }),
-            Command::Peek(id) => self.ask_one(map.of_job(id), Op::Peek { id }),
-            Command::ReserveJob(id) => self.ask_one(map.of_job(id), Op::ReserveJob { id }),
-            Command::Delete(id) => self.ask_one(map.of_job(id), Op::Delete { id }),
-            Command::Release { id, pri, delay } => {
-                self.ask_one(map.of_job(id), Op::Release { id, pri, delay })
-            }
-            Command::Bury { id, pri } => self.ask_one(map.of_job(id), Op::Bury { id, pri }),
-            Command::KickJob(id) => self.ask_one(map.of_job(id), Op::KickJob { id }),
-            Command::Touch(id) => self.ask_one(map.of_job(id), Op::Touch { id }),
-            Command::StatsJob(id) => self.ask_one(map.of_job(id), Op::StatsJob { id }),
-            Command::StatsTube(tube) => self.ask_one(map.of_tube(tube), Op::StatsTube { tube }),
-            Command::PauseTube { tube, pause } => {
-                self.ask_one(map.of_tube(tube), Op::PauseTube { tube, pause })
+            Command::PeekReady
+            | Command::PeekDelayed
+            | Command::PeekBuried
+            | Command::Kick { .. } => self.ask_one(self.used_at),
+            Command::Peek(id)
+            | Command::ReserveJob(id)
+            | Command::Delete(id)
+            | Command::Release { id, .. }
+            | Command::Bury { id, .. }
+            | Command::KickJob(id)
+            | Command::Touch(id)
+            | Command::StatsJob(id) => self.ask_one(map.of_job(id)),
+            Command::StatsTube(tube) | Command::PauseTube { tube, .. } => {
+                self.ask_one(map.of_tube(tube))
             }
         }
     }
 
     /// Answers a line that is no command. The body of a refused put is thrown away.
-    pub(crate) fn refuse(&mut self, refused: Refused, room: Room<'_>) -> Step<'static> {
+    pub(crate) fn refuse(&mut self, refused: Refused, room: Room<'_>) -> Step {
         if let (Some(kind), true) = (refused.kind, refused.counted) {
             room.desk.counts.command(kind);
         }
@@ -156,16 +151,15 @@ impl Session {
         body_len: Option<u32>,
         input: &mut Input,
         replies: &mut Replies,
-    ) -> Step<'static> {
+    ) {
         if http {
             self.closing = true;
-            return Step::Done;
+            return;
         }
         self.refuse_in_turn(reply::BAD_FORMAT, replies);
         if let Some(body_len) = body_len {
             input.skip_refused_body(body_len);
         }
-        Step::Done
     }
 
     /// The id that was taken for the job whose put line was accepted.
@@ -183,38 +177,21 @@ impl Session {
         line.id
     }
 
-    /// The body of the put is there.
-    pub(crate) fn finish_put(&mut self, body: Body, desk: &Desk) -> Step<'static> {
-        let Pending::Body(line) = std::mem::replace(&mut self.pending, Pending::Nothing) else {
+    /// The body of the put is there: what its line said, and whom to ask under which number.
+    pub(crate) fn finish_put(&mut self) -> Option<(PutLine, ShardId, Seq)> {
+        let Pending::Body(line) = self.pending else {
             debug_assert!(false, "a body comes after its put line");
-            return Step::Done;
+            return None;
         };
-        let PutLine {
-            id,
-            created_at,
-            pri,
-            delay,
-            ttr,
-        } = line;
-        let shard = desk.map.of_tube(self.used.as_name());
-        self.ask_one(
-            shard,
-            Op::Put(Put {
-                id,
-                created_at,
-                pri,
-                delay,
-                ttr,
-                body,
-            }),
-        )
+        self.pending = Pending::Nothing;
+        self.count_ask(self.used_at);
+        Some((line, self.used_at, self.next_seq()))
     }
 
     /// The body of the put did not come to anything.
-    pub(crate) fn fail_put(&mut self, line: &'static [u8], replies: &mut Replies) -> Step<'static> {
+    pub(crate) fn fail_put(&mut self, line: &'static [u8], replies: &mut Replies) {
         self.pending = Pending::Nothing;
         self.refuse_in_turn(line, replies);
-        Step::Done
     }
 
     /// Answers what was cut off the input before anybody asked whether its turn had come.
@@ -226,7 +203,7 @@ impl Session {
         }
     }
 
-    fn begin_put(&mut self, put: PutArguments, room: Room<'_>) -> Step<'static> {
+    fn begin_put(&mut self, put: PutArguments, room: Room<'_>) -> Step {
         let body_len = with_crlf(put.body_len);
         if put.body_len > room.desk.body_len_max {
             room.input.skip(body_len, Skip::TooBig);
@@ -256,27 +233,24 @@ impl Session {
             ttr: put.ttr.max(Secs(TTR_SECS_MIN)),
         });
         room.input.expect_body(put.body_len);
-        Step::TakeId(room.desk.map.of_tube(self.used.as_name()))
+        Step::TakeId(self.used_at)
     }
 
-    fn begin_use<'a>(&mut self, tube: TubeName<'a>, map: ShardMap) -> Step<'a> {
+    fn begin_use(&mut self, tube: TubeName<'_>, map: ShardMap) -> Step {
         self.pending = Pending::Using(tube.into());
-        self.ask(ShardSet::of(map.of_tube(tube)), Op::Use { tube })
+        self.ask(ShardSet::of(map.of_tube(tube)))
     }
 
-    fn begin_watch<'a>(&mut self, tube: TubeName<'a>, room: Room<'_>) -> Step<'a> {
+    fn begin_watch(&mut self, tube: TubeName<'_>, room: Room<'_>) -> Step {
         if self.watched_index(tube, room.desk).is_some() {
             reply::write_watching(room.replies.text(), self.watched.len());
             return Step::Done;
         }
         self.pending = Pending::Watching(tube.into());
-        self.ask(
-            ShardSet::of(room.desk.map.of_tube(tube)),
-            Op::Watch { tube },
-        )
+        self.ask(ShardSet::of(room.desk.map.of_tube(tube)))
     }
 
-    fn begin_ignore<'a>(&mut self, tube: TubeName<'a>, room: Room<'_>) -> Step<'a> {
+    fn begin_ignore(&mut self, tube: TubeName<'_>, room: Room<'_>) -> Step {
         match self.watched_index(tube, room.desk) {
             Some(_) if self.watched.len() == 1 => {
                 room.replies.line(reply::NOT_IGNORED);
@@ -284,10 +258,7 @@ impl Session {
             }
             Some(_) => {
                 self.pending = Pending::Ignoring(tube.into());
-                self.ask(
-                    ShardSet::of(room.desk.map.of_tube(tube)),
-                    Op::Ignore { tube },
-                )
+                self.ask(ShardSet::of(room.desk.map.of_tube(tube)))
             }
             None => {
                 reply::write_watching(room.replies.text(), self.watched.len());
@@ -298,7 +269,7 @@ impl Session {
 
     /// Why there is no waiting, if there is none: the client is to be warned of a deadline, it
     /// does not want to wait, or it is gone. A job that is ready is given in each case.
-    fn begin_reserve(&mut self, timeout: Option<Secs>, room: Room<'_>) -> Step<'static> {
+    fn begin_reserve(&mut self, timeout: Option<Secs>, room: Room<'_>) -> Step {
         if self.is_rejected(room.desk) {
             room.replies.line(reply::CROSS_OWNER);
             return Step::Done;
@@ -312,37 +283,37 @@ impl Session {
         };
         self.become_worker(room.desk);
         let seq = self.next_seq();
-        let (reserving, op) = Reserving::start(seq, self.watched_at, otherwise);
+        let reserving = Reserving::start(seq, self.watched_at, otherwise);
+        let (style, wait) = (reserving.style(), reserving.waits());
         room.desk.counts.waiting += u64::from(reserving.waits());
         let until = timeout.map_or(Nanos::MAX, |timeout| room.now.after(timeout));
         self.pending = Pending::Reserving { reserving, until };
-        Step::Ask {
+        Step::Reserve {
             to: self.watched_at,
             seq,
-            op,
+            style,
+            wait,
         }
     }
 
-    fn begin_stats(&mut self, now: Nanos, map: ShardMap) -> Step<'static> {
+    fn begin_stats(&mut self, now: Nanos, map: ShardMap) -> Step {
         let (seq, to) = (self.next_seq(), map.all());
         self.pending = Pending::Stats(Box::new(Gathering::start(now, seq, to)));
-        let op = Op::Stats;
-        Step::Ask { to, seq, op }
+        Step::Ask { to, seq }
     }
 
-    fn begin_list_tubes(&mut self, now: Nanos, map: ShardMap) -> Step<'static> {
+    fn begin_list_tubes(&mut self, now: Nanos, map: ShardMap) -> Step {
         let (seq, to) = (self.next_seq(), map.all());
         self.pending = Pending::Tubes(Box::new(Gathering::start(now, seq, to)));
-        let op = Op::ListTubes;
-        Step::Ask { to, seq, op }
+        Step::Ask { to, seq }
     }
 
-    fn list_tube_used(&self, replies: &mut Replies) -> Step<'static> {
+    fn list_tube_used(&self, replies: &mut Replies) -> Step {
         reply::write_using(replies.text(), self.used.as_name());
         Step::Done
     }
 
-    fn list_tubes_watched(&self, replies: &mut Replies) -> Step<'static> {
+    fn list_tubes_watched(&self, replies: &mut Replies) -> Step {
         reply::write_ok(replies.text(), |out| {
             let mut yaml = Yaml::begin(out);
             self.watched
@@ -353,7 +324,7 @@ impl Session {
         Step::Done
     }
 
-    fn quit(&mut self) -> Step<'static> {
+    fn quit(&mut self) -> Step {
         self.closing = true;
         Step::Done
     }
@@ -372,18 +343,19 @@ impl Session {
 
     /// Asks the one shard that has what the command is about. Other such asks may follow before
     /// it is answered.
-    fn ask_one<'a>(&mut self, shard: ShardId, op: Op<'a>) -> Step<'a> {
-        self.outstanding += 1;
-        self.toward = shard;
-        self.ask(ShardSet::of(shard), op)
+    fn ask_one(&mut self, shard: ShardId) -> Step {
+        self.count_ask(shard);
+        self.ask(ShardSet::of(shard))
     }
 
-    fn ask<'a>(&mut self, to: ShardSet, op: Op<'a>) -> Step<'a> {
-        Step::Ask {
-            to,
-            seq: self.next_seq(),
-            op,
-        }
+    fn count_ask(&mut self, shard: ShardId) {
+        self.outstanding += 1;
+        self.toward = shard;
+    }
+
+    fn ask(&mut self, to: ShardSet) -> Step {
+        let seq = self.next_seq();
+        Step::Ask { to, seq }
     }
 }
 

@@ -206,11 +206,10 @@ impl Session {
         let Some(Pending::Using(tube)) = self.take_answered() else {
             return;
         };
-        let (old, new) = (self.used.as_name(), tube.as_name());
-        let old_shard = ear.desk.map.of_tube(old);
-        if old_shard != ear.desk.map.of_tube(new) {
+        let used_at = ear.desk.map.of_tube(tube.as_name());
+        if self.used_at != used_at {
             let seq = self.next_seq();
-            let to = ShardSet::of(old_shard);
+            let to = ShardSet::of(self.used_at);
             ear.asks.push_back(FollowUp {
                 session: self.id,
                 seq,
@@ -220,6 +219,7 @@ impl Session {
         }
         reply::write_using(ear.replies.text(), tube.as_name());
         self.used = tube;
+        self.used_at = used_at;
     }
 
     fn on_watching(&mut self, ear: Ear<'_>) {
@@ -316,11 +316,12 @@ impl Session {
             return;
         };
         reservations.forget(id);
-        if reservations.nearest().is_none() {
-            let emptied = self.reservations.take();
-            if desk.spare_reservations.len() < SPARE_RESERVATIONS_MAX {
-                desk.spare_reservations.extend(emptied);
-            }
+        if reservations.is_empty()
+            && let Some(mut emptied) = self.reservations.take()
+            && desk.spare_reservations.len() < SPARE_RESERVATIONS_MAX
+        {
+            emptied.clear();
+            desk.spare_reservations.push(emptied);
         }
     }
 }

@@ -17,6 +17,7 @@ mod waiting;
 
 use std::collections::VecDeque;
 
+use crate::base::body::Body;
 use crate::base::hash::NameHasher;
 use crate::base::ids::{JobId, Pri, Seq, SessionId, ShardId, ShardSet};
 use crate::base::limits::SAFETY_MARGIN_SECS;
@@ -24,7 +25,7 @@ use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::ordset::OrdSet;
 use crate::base::time::{Nanos, Secs};
 use crate::engine::event::Event;
-use crate::engine::op::Op;
+use crate::engine::op::{Op, Put, Style};
 use crate::session::gather::{Gathering, Names, Sum};
 use crate::session::reservations::Reservations;
 use crate::session::reserve::{Outcome, Reserving};
@@ -37,6 +38,8 @@ use crate::session::waiting::{Stage, Waiting};
 pub struct Session {
     id: SessionId,
     used: TubeNameBuf,
+    /// The shard of the used tube.
+    used_at: ShardId,
     watched: OrdSet<TubeNameBuf>,
     /// Shards of the watched tubes.
     watched_at: ShardSet,
@@ -84,12 +87,33 @@ enum Pending {
 
 /// A put line that was accepted.
 #[derive(Clone, Copy, Debug)]
-struct PutLine {
+pub(crate) struct PutLine {
     id: Option<JobId>,
     created_at: Nanos,
     pri: Pri,
     delay: Secs,
     ttr: Secs,
+}
+
+impl PutLine {
+    /// The put that the line and the body make.
+    pub(crate) fn with(self, body: Body) -> Put {
+        let PutLine {
+            id,
+            created_at,
+            pri,
+            delay,
+            ttr,
+        } = self;
+        Put {
+            id,
+            created_at,
+            pri,
+            delay,
+            ttr,
+            body,
+        }
+    }
 }
 
 /// What sessions of one process have in common.
@@ -120,19 +144,29 @@ pub(crate) enum Due {
     Call,
 }
 
-/// What a command comes to.
-#[derive(Debug)]
-pub(crate) enum Step<'a> {
+/// What a command comes to. What is asked is made of the command, and where that is done, so that
+/// it is not carried about: to move so large a value twice costs as much as to read a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
     /// It has been dealt with.
     Done,
-    /// The shards in `to` are to be asked.
+    /// The shards in `to` are to be asked what the command says.
     Ask {
         /// Whom.
         to: ShardSet,
         /// Under which number.
         seq: Seq,
-        /// What.
-        op: Op<'a>,
+    },
+    /// The shards in `to` are to be asked for a job.
+    Reserve {
+        /// Whom.
+        to: ShardSet,
+        /// Under which number.
+        seq: Seq,
+        /// Whether to take it or only to be offered it.
+        style: Style,
+        /// Whether to wait for one.
+        wait: bool,
     },
     /// The put line was accepted: an id is to be taken for the job from this shard.
     TakeId(ShardId),
@@ -185,6 +219,7 @@ impl Session {
         Session {
             id,
             used: TubeNameBuf::DEFAULT,
+            used_at: home,
             watched,
             watched_at: ShardSet::of(home),
             attached: ShardSet::EMPTY,
@@ -245,11 +280,12 @@ impl Session {
     }
 
     /// When a wait has to be given up, if the session waits.
-    pub(crate) fn moment(&self) -> Option<Nanos> {
+    pub(crate) fn moment(&mut self) -> Option<Nanos> {
         let moment = match &self.pending {
-            Pending::Reserving { reserving, until } if reserving.can_give_up() => self
-                .margin_start()
-                .map_or(*until, |start| start.min(*until)),
+            Pending::Reserving { reserving, until } if reserving.can_give_up() => {
+                let until = *until;
+                self.margin_start().map_or(until, |start| start.min(until))
+            }
             Pending::Stats(gathering) => gathering.until,
             Pending::Tubes(gathering) => gathering.until,
             Pending::Waiting(waiting) if waiting.stage != Stage::Called => waiting.until,
@@ -337,15 +373,20 @@ impl Session {
     /// Whether the client has to be warned of a deadline. One that has passed is none any more,
     /// also if the shard has not announced the end yet (R3.12).
     fn is_within_margin(&mut self, now: Nanos) -> bool {
-        if let Some(reservations) = &mut self.reservations {
-            reservations.forget_ended(now);
+        let Some(reservations) = &mut self.reservations else {
+            return false;
+        };
+        let margin_end = now.after(Secs(SAFETY_MARGIN_SECS));
+        if !reservations.ends_by(margin_end) {
+            return false;
         }
-        self.margin_start().is_some_and(|start| start <= now)
+        reservations.forget_ended(now);
+        reservations.ends_by(margin_end)
     }
 
     /// When the session enters the safety margin of a deadline.
-    fn margin_start(&self) -> Option<Nanos> {
-        let nearest = self.reservations.as_ref()?.nearest()?;
+    fn margin_start(&mut self) -> Option<Nanos> {
+        let nearest = self.reservations.as_mut()?.nearest()?;
         Some(nearest.before(Secs(SAFETY_MARGIN_SECS)))
     }
 }

@@ -2,8 +2,10 @@
 //! kept to know when the session has to be warned. A copy whose deadline has passed counts for
 //! nothing, also before its shard has announced the end (R3.12).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::base::hash::id_hash;
-use crate::base::heap::Heap;
 use crate::base::ids::JobId;
 use crate::base::ordset::OrdSet;
 use crate::base::time::Nanos;
@@ -12,15 +14,19 @@ use crate::base::time::Nanos;
 #[derive(Default)]
 pub(super) struct Reservations {
     held: OrdSet<Held>,
-    /// Indices of `held`, by deadline.
-    deadlines: Heap<Nanos>,
+    /// When reservations end, the soonest first, with some that are over or end at another time by
+    /// now. These are only looked for where they are in the way: most jobs are deleted long before
+    /// their deadline, and to keep this exact cost a tenth of all that a command does.
+    ends: BinaryHeap<Reverse<(Nanos, JobId)>>,
 }
 
 struct Held {
     id: JobId,
-    /// Where the job stands in `deadlines`.
-    position: u32,
+    deadline: Nanos,
 }
+
+/// Ends that are kept for nothing, beyond as many as jobs are held.
+const STALE_ENDS_MAX: usize = 16;
 
 fn held_hash(held: &Held) -> u64 {
     id_hash(held.id)
@@ -30,43 +36,39 @@ impl Reservations {
     /// The job is held until `deadline`, whether it was held before or not.
     pub(super) fn hold(&mut self, id: JobId, deadline: Nanos) {
         match self.index(id) {
-            Some(index) => {
-                let held = self.held.as_mut_slice();
-                let position = held[index].position;
-                self.deadlines.change(position, deadline, place(held));
-            }
-            None => {
-                let index = self.held.len() as u32;
-                self.held.push(Held { id, position: 0 }, held_hash);
-                self.deadlines
-                    .push(deadline, index, place(self.held.as_mut_slice()));
-            }
+            Some(index) => self.held.as_mut_slice()[index].deadline = deadline,
+            None => self.held.push(Held { id, deadline }, held_hash),
         }
+        self.ends.push(Reverse((deadline, id)));
+        self.drop_stale_ends();
     }
 
     /// The job is not held any more, if it was.
     pub(super) fn forget(&mut self, id: JobId) {
         if let Some(index) = self.index(id) {
-            self.remove(index);
+            self.held.swap_remove(index, held_hash);
+            self.drop_stale_ends();
+        }
+    }
+
+    /// Sees to it that no more is kept for nothing than for the jobs that are held, about.
+    fn drop_stale_ends(&mut self) {
+        if self.ends.len() > 2 * self.held.len() + STALE_ENDS_MAX {
+            let held = self.held.as_slice().iter();
+            let ends = held.map(|held| Reverse((held.deadline, held.id)));
+            self.ends = ends.collect();
         }
     }
 
     /// Forgets the jobs whose deadline has come by `now`.
     pub(super) fn forget_ended(&mut self, now: Nanos) {
-        while let Some(first) = self.deadlines.first()
-            && first.key <= now
+        while let Some(&Reverse(end)) = self.ends.peek()
+            && end.0 <= now
         {
-            self.remove(first.slot as usize);
-        }
-    }
-
-    fn remove(&mut self, index: usize) {
-        let held = self.held.as_mut_slice();
-        let position = held[index].position;
-        self.deadlines.remove(position, place(held));
-        self.held.swap_remove(index, held_hash);
-        if let Some(moved) = self.held.as_slice().get(index) {
-            self.deadlines.rename(moved.position, index as u32);
+            self.ends.pop();
+            if is_live(&self.held, end) {
+                self.forget(end.1);
+            }
         }
     }
 
@@ -75,9 +77,36 @@ impl Reservations {
         self.held.as_slice().iter().map(|held| held.id)
     }
 
+    /// Whether no job is held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// The deadline that comes first.
-    pub(super) fn nearest(&self) -> Option<Nanos> {
-        self.deadlines.first().map(|entry| entry.key)
+    pub(super) fn nearest(&mut self) -> Option<Nanos> {
+        while let Some(&Reverse(end)) = self.ends.peek() {
+            if is_live(&self.held, end) {
+                return Some(end.0);
+            }
+            self.ends.pop();
+        }
+        None
+    }
+
+    /// Whether a deadline comes by `moment`: quick to say as long as none is near.
+    pub(super) fn ends_by(&mut self, moment: Nanos) -> bool {
+        let may_end = self
+            .ends
+            .peek()
+            .is_some_and(|&Reverse((end, _))| end <= moment);
+        may_end && self.nearest().is_some_and(|nearest| nearest <= moment)
+    }
+
+    /// Gives up the memory of a session that held much, before another gets this. Nothing is held.
+    pub(super) fn clear(&mut self) {
+        debug_assert!(self.is_empty(), "what is held is not forgotten");
+        self.ends.clear();
+        self.ends.shrink_to(STALE_ENDS_MAX);
     }
 
     fn index(&self, id: JobId) -> Option<usize> {
@@ -85,8 +114,10 @@ impl Reservations {
     }
 }
 
-fn place(held: &mut [Held]) -> impl FnMut(u32, u32) {
-    |index, position| held[index as usize].position = position
+/// Whether the job is held, and until then.
+fn is_live(held: &OrdSet<Held>, (deadline, id): (Nanos, JobId)) -> bool {
+    held.position(id_hash(id), |held| held.id == id)
+        .is_some_and(|index| held.as_slice()[index].deadline == deadline)
 }
 
 #[cfg(test)]
@@ -103,11 +134,14 @@ mod tests {
 
         #[test]
         fn the_nearest_deadline_is_the_least(
-            steps in prop::collection::vec((0..30u64, prop::option::of(0..100u64)), 0..300),
+            steps in prop::collection::vec(
+                (0..30u64, prop::option::of(0..100u64), any::<bool>()),
+                0..300,
+            ),
         ) {
             let mut reservations = Reservations::default();
             let mut model = BTreeMap::new();
-            for (id, deadline) in steps {
+            for (id, deadline, looks) in steps {
                 match deadline {
                     Some(deadline) => {
                         reservations.hold(JobId(id), Nanos(deadline));
@@ -118,8 +152,14 @@ mod tests {
                         model.remove(&id);
                     }
                 }
-                let nearest = reservations.nearest().map(|nearest| nearest.0);
-                prop_assert_eq!(nearest, model.values().min().copied());
+                prop_assert!(
+                    reservations.ends.len() <= 2 * reservations.held.len() + STALE_ENDS_MAX
+                );
+                let least = model.values().min().copied();
+                prop_assert_eq!(reservations.ends_by(Nanos(50)), least.is_some_and(|d| d <= 50));
+                if looks {
+                    prop_assert_eq!(reservations.nearest().map(|nearest| nearest.0), least);
+                }
             }
             for now in [20, 50] {
                 reservations.forget_ended(Nanos(now));

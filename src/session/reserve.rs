@@ -84,14 +84,9 @@ pub(super) enum Verdict {
 }
 
 impl Reserving {
-    /// A reservation at `targets`, and what to ask of each. If `otherwise` is given the session
-    /// does not wait.
-    pub(super) fn start(
-        seq: Seq,
-        targets: ShardSet,
-        otherwise: Option<Outcome>,
-    ) -> (Reserving, Op<'static>) {
-        let reserving = Reserving {
+    /// A reservation at `targets`. If `otherwise` is given the session does not wait.
+    pub(super) fn start(seq: Seq, targets: ShardSet, otherwise: Option<Outcome>) -> Reserving {
+        Reserving {
             seq,
             targets,
             missing: targets,
@@ -100,26 +95,23 @@ impl Reserving {
             otherwise,
             best: None,
             was_to_wait: otherwise.is_none(),
-        };
-        let style = if targets.len() == 1 {
+        }
+    }
+
+    /// How each target is asked for a job.
+    pub(super) fn style(&self) -> Style {
+        if self.targets.len() == 1 {
             Style::Take
         } else {
             Style::Offer
-        };
-        (
-            reserving,
-            Op::Reserve {
-                style,
-                wait: otherwise.is_none(),
-            },
-        )
+        }
     }
 
-    /// The same reservation from the start, under another number.
+    /// The same reservation from the start, under another number: what to ask of whom.
     pub(super) fn again(&mut self, seq: Seq) -> (ShardSet, Op<'static>) {
-        let (again, op) = Reserving::start(seq, self.targets, self.otherwise);
-        *self = again;
-        (self.targets, op)
+        *self = Reserving::start(seq, self.targets, self.otherwise);
+        let (style, wait) = (self.style(), self.waits());
+        (self.targets, Op::Reserve { style, wait })
     }
 
     /// Whether it is under way at the shard.
@@ -252,7 +244,7 @@ mod tests {
     impl Story {
         fn of(shards: usize, otherwise: Option<Outcome>) -> Story {
             let targets = ShardSet::first(shards);
-            let (reserving, _) = Reserving::start(Seq(1), targets, otherwise);
+            let reserving = Reserving::start(Seq(1), targets, otherwise);
             Story {
                 reserving,
                 asked: Vec::new(),

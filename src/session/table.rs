@@ -30,10 +30,11 @@ use crate::session::input::Input;
 use crate::session::reply::Replies;
 use crate::session::shards::{ShardMap, Shards};
 use crate::session::stats::{Counts, Fleet, Known, ProcessStats, StatsDue};
+use crate::session::table::items::Taken;
 use crate::session::table::owed::Ledger;
 pub use crate::session::table::owed::Owed;
 use crate::session::table::queues::Queues;
-use crate::session::{Desk, Due, FollowUp, Heard, Session, Step};
+use crate::session::{Desk, Due, FollowUp, Heard, Session};
 
 /// See the module's description.
 pub struct Sessions<S> {
@@ -111,6 +112,12 @@ impl Entry {
     /// Bytes of replies that have not been sent.
     fn backlog(&self) -> usize {
         self.replies.as_ref().map_or(0, |replies| replies.len())
+    }
+
+    /// Whether the session has to be looked for among those that wait, or put there. Most wait for
+    /// nothing, whatever happens to them.
+    fn may_have_moment(&self) -> bool {
+        self.position != NOWHERE || self.session.is_at_barrier()
     }
 }
 
@@ -244,21 +251,9 @@ impl<S: Shards> Sessions<S> {
             let Some(item) = entry.input.next(bytes) else {
                 return Fed::WantsMore;
             };
-            let Some(step) = self.hall.take_item(now, id, item, &self.shards) else {
+            if self.take_item(now, id, item) == Taken::NotYet {
                 *bytes = before;
                 return Fed::Waits;
-            };
-            match step {
-                Step::Done => {}
-                Step::Ask { to, seq, op } => {
-                    self.ask(now, id, seq, to, op);
-                    self.ask_what_follows(now);
-                    self.hall.update_moment(id);
-                }
-                Step::TakeId(shard) => {
-                    let job = self.shards.take_id(shard, id);
-                    self.hall.take_id(id, job);
-                }
             }
         }
     }
@@ -341,20 +336,21 @@ impl<S: Shards> Sessions<S> {
     fn ask(&mut self, now: Nanos, id: SessionId, seq: Seq, to: ShardSet, op: Op<'_>) {
         self.attach(now, id, to);
         let from = Caller { session: id, seq };
-        let mut op = Some(op);
-        let mut left = to.len();
-        for shard in to.iter() {
-            left -= 1;
-            // The last one needs no copy, and mostly there is just one.
-            let Some(op) = (if left == 0 { op.take() } else { op.clone() }) else {
-                return;
-            };
-            let outbox = &mut Outlet {
-                hall: &mut self.hall,
-                shard,
-            };
-            self.shards.submit(now, shard, from, op, outbox);
+        let Some((last, others)) = to.split_last() else {
+            return;
+        };
+        for shard in others.iter() {
+            self.submit(now, shard, from, op.clone());
         }
+        self.submit(now, last, from, op);
+    }
+
+    fn submit(&mut self, now: Nanos, shard: ShardId, from: Caller, op: Op<'_>) {
+        let outbox = &mut Outlet {
+            hall: &mut self.hall,
+            shard,
+        };
+        self.shards.submit(now, shard, from, op, outbox);
     }
 
     /// Makes the asks that events have led to, and those that these lead to. A shard to which there
@@ -544,7 +540,9 @@ impl Hall {
 
     /// Brings the session's place among the moments up to date.
     fn update_moment(&mut self, id: SessionId) {
-        if let Some(entry) = self.entry(id) {
+        if let Some(entry) = self.entry(id)
+            && entry.may_have_moment()
+        {
             let moment = entry.session.moment();
             self.set_moment(id.slot(), moment);
         }
@@ -609,8 +607,13 @@ impl Outbox for Outlet<'_> {
             ear,
         );
         hall.ledger.end(to.session, mark, replies);
-        hall.touch(to.session.slot());
-        hall.update_moment(to.session);
+        if !entry.is_touched {
+            entry.is_touched = true;
+            hall.touched.push(to.session);
+        }
+        if entry.may_have_moment() {
+            hall.update_moment(to.session);
+        }
     }
 }
 

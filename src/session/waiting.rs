@@ -98,18 +98,17 @@ impl Session {
     }
 
     /// Keeps the body of the put until there is a way to its shard, but not beyond `until`.
-    pub(super) fn hold_put(&mut self, body: Body, until: Nanos, map: ShardMap) -> Step<'static> {
+    pub(super) fn hold_put(&mut self, body: Body, until: Nanos) {
         let Pending::Body(line) = std::mem::replace(&mut self.pending, Pending::Nothing) else {
             debug_assert!(false, "a body comes after its put line");
-            return Step::Done;
+            return;
         };
         self.pending = Pending::Waiting(Waiting {
-            place: Place::Shard(map.of_tube(self.used.as_name())),
+            place: Place::Shard(self.used_at),
             stage: Stage::Held,
             until,
             put: Some(Box::new(HeldPut { line, body })),
         });
-        Step::Done
     }
 
     /// The wait is over: the body of the put that was held, or none if the next command is to be
@@ -203,11 +202,7 @@ impl Session {
 
     /// Answers a command that asks a shard to which there is no way. The body of a put is thrown
     /// away, and nothing has changed.
-    pub(super) fn refuse_unreachable(
-        &mut self,
-        command: &Command<'_>,
-        room: Room<'_>,
-    ) -> Step<'static> {
+    pub(super) fn refuse_unreachable(&mut self, command: &Command<'_>, room: Room<'_>) -> Step {
         room.desk.counts.command(command.kind());
         self.refuse_in_turn(reply::INTERNAL_ERROR, room.replies);
         if let Command::Put { body_len, .. } = *command {
@@ -268,8 +263,8 @@ impl Session {
 
     /// Whether the session is to be introduced to the shard: it refers to a tube there, and the
     /// shard does not know it.
-    pub(super) fn is_missed_at(&self, shard: ShardId, map: ShardMap) -> bool {
-        let refers = map.of_tube(self.used.as_name()) == shard || self.watched_at.contains(shard);
+    pub(super) fn is_missed_at(&self, shard: ShardId) -> bool {
+        let refers = self.used_at == shard || self.watched_at.contains(shard);
         refers && !self.attached.contains(shard) && !self.lost
     }
 

@@ -207,7 +207,7 @@ impl Table {
         }
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         #[cfg(debug_assertions)]
         {
             self.sessions.shards.check_invariants();

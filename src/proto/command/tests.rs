@@ -417,6 +417,11 @@ fn kinds_stand_in_the_order_of_recognition() {
     for (index, kind) in Kind::ALL.into_iter().enumerate() {
         assert_eq!(kind as usize, index);
     }
+    for byte in 0..=u8::MAX {
+        let mut expected = Kind::ALL.to_vec();
+        expected.retain(|kind| kind.prefix().as_bytes()[0] == byte);
+        assert_eq!(Kind::beginning_with(byte), expected);
+    }
 }
 
 #[test]

@@ -9,7 +9,6 @@ use crate::base::time::Nanos;
 use crate::engine::op::Op;
 use crate::proto::command::{Command, Refused};
 use crate::proto::reply;
-use crate::session::Step;
 use crate::session::shards::{Reach, Shards};
 #[cfg(any(test, debug_assertions))]
 use crate::session::table::NOWHERE;
@@ -56,7 +55,7 @@ impl<S: Shards> Sessions<S> {
     pub fn regain(&mut self, now: Nanos, shard: ShardId) {
         for slot in self.hall.slots() {
             let session = &mut self.hall.entries[slot].session;
-            if session.is_missed_at(shard, self.hall.desk.map) {
+            if session.is_missed_at(shard) {
                 session.attach(ShardSet::of(shard));
                 let id = session.id();
                 self.introduce(now, id, shard);
@@ -124,13 +123,8 @@ impl<S: Shards> Sessions<S> {
         let Some(body) = self.hall.take_held(slot) else {
             return;
         };
-        let hall = &mut self.hall;
-        let session = &mut hall.entries[slot].session;
-        let id = session.id();
-        if let Step::Ask { to, seq, op } = session.finish_put(body, &hall.desk) {
-            self.ask(now, id, seq, to, op);
-            self.ask_what_follows(now);
-        }
+        let id = self.hall.entries[slot].session.id();
+        self.submit_put(now, id, body);
         self.hall.touch(slot);
     }
 
@@ -214,8 +208,8 @@ impl<S> Sessions<S> {
     /// # Panics
     /// If something is not as it must be.
     #[cfg(any(test, debug_assertions))]
-    pub fn check_invariants(&self) {
-        let hall = &self.hall;
+    pub fn check_invariants(&mut self) {
+        let hall = &mut self.hall;
         let entries = || hall.entries.iter().map(|(_, entry)| entry);
         let owed: usize = entries().map(|entry| entry.backlog()).sum();
         assert_eq!(hall.ledger.owed, owed, "bytes of replies of all sessions");
@@ -225,7 +219,8 @@ impl<S> Sessions<S> {
             waiting.count(),
             "who says that it waits does"
         );
-        for entry in entries() {
+        for slot in hall.slots() {
+            let entry = &mut hall.entries[slot];
             let has_moment = entry.position != NOWHERE;
             assert_eq!(
                 has_moment,
@@ -322,8 +317,7 @@ impl Hall {
         if shards.reach(self.desk.map.all()) == Reach::Now {
             return None;
         }
-        let used = self.entries[slot].session.used.as_name();
-        let shard = self.desk.map.of_tube(used);
+        let shard = self.entries[slot].session.used_at;
         match shards.reach(ShardSet::of(shard)) {
             Reach::Now | Reach::Full(_) => None,
             Reach::Down(_) => Some(Nanos(now.0.saturating_add(self.owner_wait))),
