@@ -23,6 +23,7 @@ mod plan;
 mod random;
 #[path = "crash/scenes.rs"]
 mod scenes;
+#[allow(dead_code, reason = "the simulation of whole servers uses the rest")]
 #[path = "crash/storage.rs"]
 mod storage;
 #[path = "crash/time.rs"]

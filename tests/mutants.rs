@@ -2,7 +2,7 @@
 //! the simulation has to fail with an assertion of its own. Each change is a fault that somebody
 //! could make. What it is made to must stand in the file exactly once.
 //!
-//! It builds the program a dozen times, so it is run on request: `make mutants`.
+//! It builds the program some twenty times, so it is run on request: `make mutants`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,21 @@ use std::process::{Command, Output};
 /// A fault.
 struct Mutant {
     what: &'static str,
+    /// The test that has to fail.
+    test: &'static str,
     file: &'static str,
     /// What is replaced by what.
     changes: &'static [(&'static str, &'static str)],
 }
 
+/// Sessions over links, of owners that keep nothing.
+const SESSIONS: &str = "sessions_keep_their_promises_over_any_shards";
+
+/// Owners with binlogs, through crashes.
+const BINLOGS: &str = "owners_keep_what_they_have_confirmed_through_any_crash";
+
 /// Seeds that are tried with each.
-const SEEDS: &str = "256";
+const SEEDS: [(&str, &str); 2] = [(SESSIONS, "256"), (BINLOGS, "64")];
 
 /// Steps of each.
 const STEPS: &str = "4000";
@@ -25,6 +33,7 @@ const STEPS: &str = "4000";
 const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a late attach is accepted",
+        test: SESSIONS,
         file: "src/channel/far.rs",
         changes: &[(
             "if caller.seq <= self.last_attach {",
@@ -33,6 +42,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "a repeated detach is obeyed again",
+        test: SESSIONS,
         file: "src/channel/far.rs",
         changes: &[(
             "if self.sessions.remove(&session.number).is_none() {",
@@ -41,16 +51,19 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "credit is not given back",
+        test: SESSIONS,
         file: "src/channel/far.rs",
         changes: &[("self.owed.add(known.cost);", "")],
     },
     Mutant {
         what: "a request that is out of order is obeyed",
+        test: SESSIONS,
         file: "src/channel/far.rs",
         changes: &[("request > last ||", "request <= last || request > last ||")],
     },
     Mutant {
         what: "what waits for credit is sent over the next link",
+        test: SESSIONS,
         file: "src/channel/near.rs",
         changes: &[
             (
@@ -66,11 +79,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "a deadline that has passed still counts",
+        test: SESSIONS,
         file: "src/session/reservations.rs",
         changes: &[("&& end.0 <= now", "&& end.0.0 < now.0 / 2")],
     },
     Mutant {
         what: "an offer is not declined",
+        test: SESSIONS,
         file: "src/session/reserve.rs",
         changes: &[(
             "ask(ShardSet::of(worse.shard), Op::Decline { id: worse.id });",
@@ -79,6 +94,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "a session that is lost at one shard stays at the others",
+        test: SESSIONS,
         file: "src/session/waiting.rs",
         changes: &[(
             "        self.lost = true;",
@@ -87,6 +103,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "a client is told that what it asked has failed though it may have been done",
+        test: SESSIONS,
         file: "src/session/table/reach.rs",
         changes: &[(
             "Loss::All => hall.lose(slot),",
@@ -95,6 +112,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "a session with a job at a lost shard goes on",
+        test: SESSIONS,
         file: "src/session/waiting.rs",
         changes: &[(
             "reservations.jobs().any(|id| map.of_job(id) == shard)",
@@ -103,6 +121,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "sessions are not introduced to a shard that is back",
+        test: SESSIONS,
         file: "src/session/table/reach.rs",
         changes: &[(
             "                self.introduce(now, id, shard);",
@@ -111,21 +130,68 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "what a lost link's sessions had is not released",
+        test: SESSIONS,
         file: "src/role/hub.rs",
         changes: &[(
             "for session in end.sessions() {",
             "for session in end.sessions().into_iter().take(0) {",
         )],
     },
+    Mutant {
+        what: "an answer leaves before it is confirmed",
+        test: BINLOGS,
+        file: "src/channel/held.rs",
+        changes: &[(
+            "turn.ticket <= confirmed)",
+            "turn.ticket <= confirmed.max(turn.ticket))",
+        )],
+    },
+    Mutant {
+        what: "a start does not look how far ids were given",
+        test: BINLOGS,
+        file: "src/role/shard.rs",
+        changes: &[("engine.skip_ids(recovery.highest());", "")],
+    },
+    Mutant {
+        what: "a deletion is not written",
+        test: BINLOGS,
+        file: "src/wal/journal.rs",
+        changes: &[("self.write_entry(&Entry::End { job });", "let _ = job;")],
+    },
+    Mutant {
+        what: "pauses are not written",
+        test: BINLOGS,
+        file: "src/wal/journal.rs",
+        changes: &[(
+            "self.write_pause(number, tube, length, until);",
+            "let _ = (number, length, until);",
+        )],
+    },
+    Mutant {
+        what: "a torn end is not cut",
+        test: BINLOGS,
+        file: "src/wal/recover/files.rs",
+        changes: &[("Some(_) => self.cut_end(&mut file)?,", "Some(_) => {}")],
+    },
+    Mutant {
+        what: "a start does not sync what it has read",
+        test: BINLOGS,
+        file: "src/wal/recover/files.rs",
+        changes: &[(
+            "Ok(file) => self.keep(vec![file], false, &name),",
+            "Ok(_) => Ok(()),",
+        )],
+    },
 ];
 
 /// What the simulation is built from.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "Cargo.toml",
     "Cargo.lock",
     "src",
     "tests/sim.rs",
     "tests/sim",
+    "tests/crash/storage.rs",
 ];
 
 /// A copy of the package in which only the library and the simulation are left.
@@ -156,8 +222,13 @@ impl Copy {
         }
     }
 
-    /// Cargo's `test --test sim`, with more arguments.
-    fn cargo(&self, arguments: &[&str]) -> Output {
+    /// Runs this test of the simulation, or only builds it if it is none.
+    fn cargo(&self, test: Option<&str>) -> Output {
+        let arguments = match test {
+            Some(test) => vec![test, "--", "--exact", "--nocapture"],
+            None => vec!["--no-run"],
+        };
+        let seeds = SEEDS.iter().find(|(of, _)| Some(*of) == test);
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         Command::new(cargo)
             .args(["test", "--locked", "--offline", "--test", "sim"])
@@ -168,7 +239,7 @@ impl Copy {
             .env("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_TEST_DEBUG", "0")
             .env("RUST_BACKTRACE", "0")
-            .env("SEEDS", SEEDS)
+            .env("SEEDS", seeds.map_or("0", |(_, seeds)| *seeds))
             .env("STEPS", STEPS)
             .env_remove("SEED")
             .output()
@@ -191,11 +262,11 @@ impl Copy {
             text = text.replace(from, to);
         }
         fs::write(&path, text).map_err(|error| error.to_string())?;
-        let built = self.cargo(&["--no-run"]);
+        let built = self.cargo(None);
         let run = built
             .status
             .success()
-            .then(|| self.cargo(&["sessions_keep", "--", "--nocapture"]));
+            .then(|| self.cargo(Some(mutant.test)));
         fs::write(&path, sound).map_err(|error| error.to_string())?;
         let Some(run) = run else {
             let error = String::from_utf8_lossy(&built.stderr).into_owned();
@@ -230,13 +301,15 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-#[ignore = "builds the program a dozen times"]
+#[ignore = "builds the program some twenty times"]
 fn the_simulation_sees_every_mutant() {
     let folder = tempfile::tempdir().expect("folder can be made");
     let copy = Copy::new(folder.path());
-    let sound = copy.cargo(&["sessions_keep"]);
-    let said = String::from_utf8_lossy(&sound.stderr).into_owned();
-    assert!(sound.status.success(), "the sound program fails: {said}");
+    for test in [SESSIONS, BINLOGS] {
+        let sound = copy.cargo(Some(test));
+        let said = String::from_utf8_lossy(&sound.stderr).into_owned();
+        assert!(sound.status.success(), "the sound program fails: {said}");
+    }
     let mut survivors = Vec::new();
     for mutant in MUTANTS {
         match copy.try_out(mutant) {

@@ -159,8 +159,9 @@ impl FarEnd {
         });
     }
 
-    /// Says why nothing more will be said.
+    /// Says why nothing more will be said. What is held is dropped: it may never be confirmed.
     pub fn part(&mut self, why: Option<Refusal>) {
+        self.held = Held::default();
         self.speaker.say(&Control::Goodbye(why));
     }
 

@@ -20,7 +20,7 @@ use crate::session::shards::Reach;
 use crate::wire::control::Control;
 use crate::wire::frame::{Frame, Head, write_bare};
 use crate::wire::header::Ends;
-use crate::wire::kind::{Kind, OpKind, Sender};
+use crate::wire::kind::{ControlKind, Kind, OpKind, Sender};
 use crate::wire::op;
 use crate::wire::refusal::Refusal;
 
@@ -452,6 +452,24 @@ fn what_is_held_for_a_session_that_goes_has_no_end() {
     pair.near.attach(session(2));
     pair.flow().unwrap();
     assert_eq!(pair.heard, ["up"]);
+}
+
+// R4.5
+#[test]
+fn what_is_not_confirmed_is_not_said_after_a_farewell_either() {
+    let mut pair = Pair::greeted();
+    pair.near.attach(session(1));
+    pair.flow().unwrap();
+    pair.far
+        .event(Ticket(7), caller(1, 1), &Event::Inserted { id: JobId(5) });
+    pair.far.part(Some(Refusal::Order));
+    let mut said = Vec::new();
+    pair.far.write(&mut said, usize::MAX, Ticket(u64::MAX));
+    let mut rest = &said[..];
+    let frame = Frame::cut(&mut rest, pair.near.expected().unwrap());
+    let kind = frame.unwrap().unwrap().header.kind;
+    assert_eq!(kind, Kind::Control(ControlKind::Goodbye));
+    assert!(rest.is_empty());
 }
 
 // A3.4

@@ -288,7 +288,7 @@ impl<J: ShardJournal> Owner<J> {
         if let Lost::Refused(refusal) = lost {
             self.hub.part(index as u16, Some(refusal));
             // It may be too late for it to hear.
-            let _ = self.write(index, Ticket(u64::MAX));
+            let _ = self.write(index, Ticket::default());
         }
         self.close(now, index);
     }

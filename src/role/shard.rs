@@ -118,6 +118,14 @@ impl<J: ShardJournal> Shard<J> {
         self.journal.close();
     }
 
+    /// The same shard, with another journal around its own.
+    pub fn wrap<K>(self, around: impl FnOnce(J) -> K) -> Shard<K> {
+        Shard {
+            engine: self.engine,
+            journal: around(self.journal),
+        }
+    }
+
     /// The journal, as a crash would leave it.
     pub fn into_journal(self) -> J {
         self.journal

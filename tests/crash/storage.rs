@@ -140,6 +140,11 @@ impl MemoryStorage {
         std::mem::take(&mut self.0.borrow_mut().pictures)
     }
 
+    /// Whether there are some.
+    pub(crate) fn has_pictures(&self) -> bool {
+        !self.0.borrow().pictures.is_empty()
+    }
+
     /// One of this moment.
     pub(crate) fn picture(&self) -> Picture {
         Picture::of(&self.0.borrow().disk)

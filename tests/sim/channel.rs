@@ -8,7 +8,9 @@ use beanshard::wire::assembler::Assembler;
 use beanshard::wire::event;
 use beanshard::wire::frame::Frame;
 use beanshard::wire::header::Expected;
-use beanshard::wire::kind::{ControlKind, Kind, OpKind};
+use beanshard::wire::kind::{ControlKind, EventKind, Kind, OpKind};
+
+use crate::truth::Who;
 
 /// See the module's description.
 pub(crate) struct Channel {
@@ -114,6 +116,28 @@ impl Channel {
                     kind: header.kind,
                     bytes: before[..before.len() - rest.len()].to_vec(),
                 });
+            }
+        }
+    }
+
+    /// Has `note` see each answer that has left from byte `start` on: for whom and about which ask
+    /// it is, and of what kind.
+    pub(crate) fn tell_left(&self, start: usize, mut note: impl FnMut(Who, Seq, EventKind)) {
+        let expected = Expected {
+            ends: self.far.own.ends,
+            from: self.far.own.role,
+            body_len_max: u32::MAX,
+        };
+        let mut rest = &self.down.bytes[start..];
+        while let Ok(Some(frame)) = Frame::cut(&mut rest, &expected) {
+            let header = frame.header;
+            if let (Kind::Event(kind), false) = (header.kind, header.continues) {
+                let caller = header.caller(self.frontend as u16);
+                let who = Who {
+                    generation: self.near.own.ends.sender,
+                    session: caller.session,
+                };
+                note(who, caller.seq, kind);
             }
         }
     }

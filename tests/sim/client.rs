@@ -70,6 +70,8 @@ pub(crate) struct Weather<'a> {
     pub(crate) down_until: &'a [Nanos],
     /// Nanoseconds for which a command waits for such a shard.
     pub(crate) owner_wait: u64,
+    /// Until when each shard may have had no room, the last time that it had none.
+    pub(crate) full_until: &'a [Nanos],
 }
 
 /// A command that is not answered.
@@ -315,6 +317,16 @@ impl Client {
             "c{number} asked {command:?} and was answered {line:?}"
         );
         assert_eq!(kept, Ok(()), "c{number}: {command:?} and {line:?}");
+        if reply.is("OUT_OF_MEMORY") {
+            let shard = self.place_of(command, weather.map);
+            let full_until = weather.full_until[usize::from(shard.0)];
+            let is_full = began_at.is_some_and(|began_at| full_until >= began_at);
+            assert!(
+                is_full,
+                "c{number}: {command:?} is refused though {shard:?} has room"
+            );
+            truth.see("refused for lack of room");
+        }
         if reply.is("INTERNAL_ERROR") {
             let began_at = began_at.expect("what is answered has arrived");
             self.check_failure(now, began_at, weather);
@@ -330,6 +342,15 @@ impl Client {
         };
         self.on_answer(now, &command, &reply, truth);
         self.last = Some(reply);
+    }
+
+    /// The shard that needs room for what the command wants.
+    fn place_of(&self, command: &Command, map: ShardMap) -> ShardId {
+        match command {
+            Command::PauseTube(name, _) => map.of_tube(tube(name)),
+            Command::Release(id, ..) | Command::Bury(id, _) => map.of_job(JobId(*id)),
+            _ => map.of_tube(tube(self.used)),
+        }
     }
 
     /// A command fails if there was no way to a shard for long enough, or if a shard has not told

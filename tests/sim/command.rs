@@ -226,8 +226,18 @@ impl Command {
             (Command::ListTubeUsed, ["USING", _]) => true,
             (Command::Nonsense(_, answer), [line]) => line == answer,
             (Command::LongLine, ["BAD_FORMAT"]) => true,
+            (_, ["OUT_OF_MEMORY"]) => self.needs_room(),
             (_, ["NOT_FOUND"]) => self.speaks_of_something(),
             (_, ["INTERNAL_ERROR"]) => self.can_fail(),
+            _ => false,
+        }
+    }
+
+    /// Whether it may be refused while the disk is full. The end of a job never is.
+    fn needs_room(&self) -> bool {
+        match self {
+            Command::Put(put) => put.fate == Fate::Inserted,
+            Command::Release(..) | Command::Bury(..) | Command::PauseTube(..) => true,
             _ => false,
         }
     }
@@ -251,6 +261,17 @@ impl Command {
 }
 
 impl Put {
+    /// One that is ready, with this body.
+    pub(crate) fn plain(body: Vec<u8>) -> Put {
+        Put {
+            pri: 7,
+            delay: 0,
+            ttr: 1,
+            body,
+            fate: Fate::Inserted,
+        }
+    }
+
     fn text(&self) -> Vec<u8> {
         let Put {
             pri, delay, ttr, ..

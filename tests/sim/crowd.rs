@@ -226,6 +226,7 @@ impl World {
 
     /// Lets a client read up to `most` bytes of what it is owed. Whether that was all.
     fn send(&mut self, index: usize, most: usize) -> bool {
+        let full_until = self.full_until();
         let client = &mut self.clients[index];
         let frontend = &mut self.frontends[client.frontend];
         let table = frontend.table();
@@ -245,6 +246,7 @@ impl World {
             map: self.map,
             down_until: &frontend.down_until,
             owner_wait: self.profile.owner_wait,
+            full_until: &full_until,
         };
         while let Some(reply) = Reply::cut(&mut client.received) {
             say!(self, "c{} > {}", client.number, reply.line);

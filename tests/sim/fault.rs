@@ -25,8 +25,17 @@ pub(crate) enum Fault {
     Stray,
     /// One of the two is told wrong things about the other.
     Misled,
+    /// An owner is killed in the middle of something that it does with its disk.
+    Doom,
+    /// The power of the whole server is cut.
+    PowerCut,
+    /// A disk is full for a while.
+    FullDisk,
+    /// A disk does not sync.
+    BrokenDisk,
 }
 
+/// What goes wrong where nothing is kept.
 const ALL: [Fault; 8] = [
     Fault::Cut,
     Fault::CrashOwner,
@@ -38,7 +47,25 @@ const ALL: [Fault; 8] = [
     Fault::Misled,
 ];
 
+/// What goes wrong besides where owners have binlogs.
+const OF_DISKS: [Fault; 5] = [
+    Fault::CrashOwner,
+    Fault::Doom,
+    Fault::PowerCut,
+    Fault::FullDisk,
+    Fault::BrokenDisk,
+];
+
 impl Fault {
+    /// The same where owners have binlogs. Some of them always end.
+    pub(crate) fn some_of_disks(random: &mut Random) -> Vec<Fault> {
+        match random.below(10) {
+            0..5 => vec![random.pick(&OF_DISKS), random.pick(&OF_DISKS)],
+            5..8 => OF_DISKS.to_vec(),
+            _ => OF_DISKS.into_iter().chain(ALL).collect(),
+        }
+    }
+
     /// What goes wrong in a run: nothing in many, one kind of thing in some, anything in others.
     pub(crate) fn some(random: &mut Random) -> Vec<Fault> {
         match random.below(10) {
@@ -54,7 +81,7 @@ impl World {
         let (f, o) = self.some_pair();
         match fault {
             Fault::Cut => self.cut(f, o),
-            Fault::CrashOwner if self.owners[o].hub.is_some() => self.crash_owner(o),
+            Fault::CrashOwner => self.kill_owner(o),
             Fault::CrashFrontend if self.frontends[f].sessions.is_some() => self.crash_frontend(f),
             Fault::Stop if self.random.percent(50) => {
                 say!(self, "s{o} stops");
@@ -74,7 +101,11 @@ impl World {
                 }
                 self.mend(f, o, false);
             }
-            Fault::CrashOwner | Fault::CrashFrontend => {}
+            Fault::CrashFrontend => {}
+            Fault::Doom => self.doom(o),
+            Fault::PowerCut => self.cut_power(),
+            Fault::FullDisk => self.fill_disk(o),
+            Fault::BrokenDisk => self.break_disk(o),
         }
     }
 
@@ -182,7 +213,10 @@ impl World {
             0 => self.restart(f, o),
             1 => self.frontends[f].is_stopped = false,
             2 => self.owners[o].is_stopped = false,
-            3 => self.find_slow(f, o, false),
+            3 => {
+                self.find_slow(f, o, false);
+                self.repair_disk(o);
+            }
             _ => {
                 self.mend(f, o, true);
                 self.tell_news();
@@ -194,7 +228,7 @@ impl World {
         if self.frontends[f].sessions.is_none() {
             self.start_frontend(f);
         }
-        if self.owners[o].hub.is_none() {
+        if self.owners[o].hub.is_none() && self.begin_start(o) {
             self.start_owner(o);
         }
     }
@@ -205,6 +239,8 @@ impl World {
             self.frontends[f].is_stopped = false;
             for o in 0..self.owners.len() {
                 self.owners[o].is_stopped = false;
+                self.calm(o);
+                self.begin_start(o);
                 self.restart(f, o);
                 self.find_slow(f, o, false);
             }

@@ -11,7 +11,7 @@ use beanshard::engine::host::Ticket;
 use beanshard::engine::op::{Op, Style};
 use beanshard::session::shards::Reach;
 use beanshard::wire::frame::Frame;
-use beanshard::wire::kind::{Kind, OpKind};
+use beanshard::wire::kind::{EventKind, Kind, OpKind};
 use beanshard::wire::op;
 use beanshard::wire::refusal::Refusal;
 
@@ -146,7 +146,7 @@ impl World {
             hub.part(f as u16, Some(why));
             if !channel.down.is_dead && !channel.down.is_closed {
                 let out = &mut channel.down.bytes;
-                hub.write(f as u16, out, usize::MAX, Ticket(0));
+                hub.write(f as u16, out, usize::MAX, Ticket::default());
             }
         }
         self.lose_far(f, o);
@@ -174,23 +174,36 @@ impl World {
 impl World {
     /// Lets an owner write. Whether it had something to.
     pub(crate) fn say_down(&mut self, f: usize, o: usize, room: usize) -> bool {
-        let owner = &mut self.owners[o];
-        if !owner.turns() {
+        if !self.owners[o].turns() {
             return false;
         }
-        let link = owner.links[f].and_then(|link| self.channels.get_mut(&link));
-        let (Some(channel), Some(hub)) = (link, &mut owner.hub) else {
+        let Some(link) = self.owners[o].links[f] else {
             return false;
         };
-        if channel.down.is_full() {
+        if self.channels[&link].down.is_full() {
             return false;
         }
+        let Some(confirmed) = self.end_turn(o) else {
+            return true;
+        };
+        let (Some(channel), Some(hub)) = (self.channels.get_mut(&link), &mut self.owners[o].hub)
+        else {
+            return false;
+        };
         let start = channel.down.bytes.len();
-        hub.write(f as u16, &mut channel.down.bytes, room, Ticket(0));
+        hub.write(f as u16, &mut channel.down.bytes, room, confirmed);
         let has_said = channel.down.bytes.len() > start;
         if channel.down.is_dead || channel.down.is_closed {
             channel.down.bytes.truncate(start);
+        } else if let Some(binlog) = &self.binlogs[o] {
+            let mut hands_over = false;
+            channel.tell_left(start, |who, seq, kind| {
+                hands_over |= matches!(kind, EventKind::Reserved | EventKind::Found);
+                binlog.on_left(who, seq, kind);
+            });
+            self.is_ominous |= hands_over && binlog.is_syncing();
         }
+        self.stop_failed(o);
         has_said
     }
 

@@ -10,8 +10,13 @@ pub(crate) const NAMES: [&str; 27] = [
 
 /// `name` as a name that lives as long as is needed.
 pub(crate) fn own_name(name: TubeName<'_>) -> TubeName<'static> {
-    let is_it = |known: &&&str| known.as_bytes() == name.as_bytes();
-    tube(NAMES.iter().find(is_it).expect("all names are known"))
+    tube(text_of(name))
+}
+
+/// `name` as text.
+pub(crate) fn text_of(name: TubeName<'_>) -> &'static str {
+    let is_it = |known: &&str| known.as_bytes() == name.as_bytes();
+    NAMES.into_iter().find(is_it).expect("all names are known")
 }
 
 pub(crate) fn tube(name: &str) -> TubeName<'_> {

@@ -6,6 +6,7 @@ use beanshard::base::time::Nanos;
 use beanshard::channel::Terms;
 use beanshard::channel::remote::{self, RemoteShards};
 use beanshard::role::hub::Hub;
+use beanshard::role::shard::Shard;
 use beanshard::session::stats::StatsDue;
 use beanshard::session::table::{MultiWatch, Sessions, Settings};
 use beanshard::wire::control::Hello;
@@ -13,6 +14,8 @@ use beanshard::wire::header::Ends;
 use beanshard::wire::kind::Sender;
 
 use crate::channel::Channel;
+use crate::scribe::Scribe;
+use crate::storage::Crash;
 use crate::witness::{Witness, engine_of, hasher};
 use crate::world::{World, say};
 
@@ -107,14 +110,13 @@ impl World {
 
     pub(crate) fn start_owner(&mut self, o: usize) {
         self.generation = self.generation.next();
-        let id = ShardId(o as u8);
-        let mut engine = engine_of(self.map, id);
-        // Ids are told apart here. An owner that keeps its jobs will see to that itself.
-        let truth = self.truth.borrow();
-        let ids = truth.bodies.keys().copied();
-        engine.skip_ids(ids.max().unwrap_or(JobId(0)));
-        drop(truth);
-        let witness = Witness::new(id, engine, self.truth.clone(), self.verbose);
+        let witness = if self.binlogs[o].is_none() {
+            self.begin_anew(o)
+        } else if let Some(witness) = self.recover(o) {
+            witness
+        } else {
+            return;
+        };
         let owner = Owner {
             generation: self.generation,
             hub: Some(Hub::new(witness)),
@@ -127,6 +129,19 @@ impl World {
         } else {
             self.owners.push(owner);
         }
+    }
+
+    /// The witness of an owner that keeps nothing.
+    fn begin_anew(&mut self, o: usize) -> Witness {
+        let id = ShardId(o as u8);
+        let mut engine = engine_of(self.map, id);
+        // Ids are told apart here. An owner that keeps its jobs sees to that itself.
+        let truth = self.truth.borrow();
+        let ids = truth.bodies.keys().copied();
+        engine.skip_ids(ids.max().unwrap_or(JobId(0)));
+        drop(truth);
+        let shard = Shard::new(engine, Scribe::none());
+        Witness::new(id, shard, self.truth.clone(), None, self.verbose)
     }
 
     /// The frontend is gone, and its clients lose their connections.
@@ -142,9 +157,15 @@ impl World {
         self.sweep();
     }
 
-    /// The owner is gone, and its jobs with it.
+    /// The owner is gone, and its jobs with it, but for what it keeps.
     pub(crate) fn crash_owner(&mut self, o: usize) {
+        self.end_owner(o, Crash::Killed);
+    }
+
+    /// The same, if it runs or starts, and its disk is left like this.
+    pub(crate) fn end_owner(&mut self, o: usize, crash: Crash) {
         say!(self, "s{o} crashes");
+        self.leave_disk(o, crash);
         self.owners[o].hub = None;
         self.owners[o].links.fill(None);
         self.truth.borrow_mut().crash(ShardId(o as u8));

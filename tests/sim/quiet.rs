@@ -392,7 +392,15 @@ fn name_of(job: &JobStats<'static>) -> &'static str {
 
 /// Runs a world for `steps` steps and to its end.
 pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
-    let mut world = World::new(seed, verbose);
+    run_world(World::new(seed, false, verbose), steps)
+}
+
+/// The same of one in which owners have binlogs.
+pub(crate) fn run_kept(seed: u64, steps: u64, verbose: bool) -> Seen {
+    run_world(World::new(seed, true, verbose), steps)
+}
+
+fn run_world(mut world: World, steps: u64) -> Seen {
     let pause = world.random.pick(&[97, 97, 400]);
     for step in 0..steps {
         world.step();
@@ -403,6 +411,9 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
             world.settle();
             world.check_quiet();
             world.probe();
+            if world.profile.keeping.is_some() && world.random.percent(30) {
+                world.probe_beside_a_start();
+            }
         }
     }
     world.wind_up();

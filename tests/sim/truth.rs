@@ -12,6 +12,7 @@ use beanshard::engine::event::Event;
 use beanshard::engine::op::Op;
 
 use crate::account::Account;
+use crate::ledger::{Found, Shown};
 
 /// See the module's description.
 #[derive(Default)]
@@ -110,6 +111,31 @@ impl Truth {
 
 /// Jobs.
 impl Truth {
+    /// The owner of a shard begins anew with what it has found. Ids behind those that it knows of
+    /// may be given again.
+    pub(crate) fn come_back(
+        &mut self,
+        shard: ShardId,
+        found: &Found,
+        is_of_shard: impl Fn(JobId) -> bool,
+    ) {
+        let is_known = |id: JobId| id <= found.highest || !is_of_shard(id);
+        self.bodies.retain(|&id, _| is_known(id));
+        self.deleted.retain(|&id| is_known(id) && !found.has(id));
+        for &(id, shown) in &found.jobs {
+            let Shown::Job { created_at, .. } = shown else {
+                continue;
+            };
+            let known = Known {
+                shard,
+                created_at,
+                holder: None,
+                offer: None,
+            };
+            self.jobs.insert(id, known);
+        }
+    }
+
     /// Takes note of what is asked, and of what ends with it without an event that says so.
     pub(crate) fn before_ask(
         &mut self,

@@ -7,24 +7,33 @@ use std::rc::Rc;
 use beanshard::base::hash::NameHasher;
 use beanshard::base::ids::{Caller, Generation, JobId, Seq, SessionId, ShardId};
 use beanshard::base::name::TubeName;
-use beanshard::base::time::Nanos;
+use beanshard::base::time::{Nanos, Secs};
 use beanshard::engine::event::Event;
-use beanshard::engine::host::{NoJournal, Outbox, Ticket};
+use beanshard::engine::host::{Outbox, Ticket};
 use beanshard::engine::op::Op;
 use beanshard::engine::stats::{JobStats, TubeStats};
 use beanshard::engine::{Engine, IdScheme, Settings};
 use beanshard::role::hub::Queue;
 use beanshard::role::shard::Shard;
 use beanshard::session::shards::{ShardMap, Shards};
+use beanshard::wal::error::WalError;
+use beanshard::wal::record::WallNanos;
+use beanshard::wal::shard_journal::ShardJournal;
 
+use crate::ledger::Ledger;
 use crate::names::own_name;
+use crate::scribe::Scribe;
 use crate::truth::{Truth, Who};
 
 /// See the module's description.
 pub(crate) struct Witness {
     id: ShardId,
-    shard: Shard<NoJournal>,
+    shard: Shard<Scribe>,
     truth: Rc<RefCell<Truth>>,
+    /// What its binlog is told, if it has one.
+    ledger: Option<Rc<RefCell<Ledger>>>,
+    /// When the turn began that has not ended.
+    turn: Option<Nanos>,
     /// Who is at the other end of the link to each frontend, and the number of the link.
     peers: Vec<(Generation, u64)>,
     /// Whether to tell what happens.
@@ -54,18 +63,21 @@ pub(crate) fn engine_of(map: ShardMap, shard: ShardId) -> Engine {
 }
 
 impl Witness {
-    /// The shard that `engine` is.
+    /// Of a shard, and of the ledger of its binlog if it has one.
     pub(crate) fn new(
         id: ShardId,
-        mut engine: Engine,
+        mut shard: Shard<Scribe>,
         truth: Rc<RefCell<Truth>>,
+        ledger: Option<Rc<RefCell<Ledger>>>,
         verbose: bool,
     ) -> Witness {
-        engine.attach(inspector().session);
+        shard.attach(id, inspector().session);
         Witness {
             id,
-            shard: Shard::new(engine, NoJournal),
+            shard,
             truth,
+            ledger,
+            turn: None,
             peers: Vec::new(),
             verbose,
         }
@@ -81,6 +93,30 @@ impl Witness {
 
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
         self.shard.next_deadline()
+    }
+
+    /// When the binlog has something to do.
+    pub(crate) fn journal_moment(&self) -> Option<Nanos> {
+        self.shard.journal().moment()
+    }
+
+    /// Why the binlog cannot go on, if it cannot.
+    pub(crate) fn take_failure(&mut self) -> Option<WalError> {
+        self.shard.take_failure()
+    }
+
+    fn begin_turn(&mut self, now: Nanos) {
+        if self.turn != Some(now) {
+            self.turn = Some(now);
+            self.shard.begin_turn(now, wall_of(now));
+        }
+    }
+
+    /// Ends a turn, perhaps one in which nothing was done. What is confirmed by now may leave.
+    pub(crate) fn end_turn(&mut self, now: Nanos) -> Ticket {
+        self.begin_turn(now);
+        self.turn = None;
+        self.shard.flush()
     }
 
     pub(crate) fn inspect_job(&mut self, now: Nanos, id: JobId) -> Option<JobStats<'static>> {
@@ -116,20 +152,51 @@ impl Witness {
         &mut self,
         now: Nanos,
         outbox: &mut O,
-        act: impl FnOnce(&mut Shard<NoJournal>, &mut Noting<'_, O>),
+        pause: Option<Secs>,
+        act: impl FnOnce(&mut Shard<Scribe>, &mut Noting<'_, O>),
     ) {
-        let noting = &mut Noting {
+        self.begin_turn(now);
+        if let Some(ledger) = &self.ledger {
+            ledger.borrow_mut().begin(now);
+        }
+        let mut truth = self.truth.borrow_mut();
+        let mut noting = Noting {
             shard: self.id,
             now,
-            truth: &mut self.truth.borrow_mut(),
+            truth: &mut truth,
+            ledger: self.ledger.as_deref(),
             peers: &self.peers,
             verbose: self.verbose,
             outbox,
         };
-        act(&mut self.shard, noting);
+        act(&mut self.shard, &mut noting);
+        drop(truth);
+        self.check_done(now, pause);
         #[cfg(debug_assertions)]
         self.shard.check_invariants();
     }
+
+    /// What was done was written down as it is.
+    fn check_done(&mut self, now: Nanos, pause: Option<Secs>) {
+        let Some(ledger) = &self.ledger else {
+            return;
+        };
+        let mut ledger = ledger.borrow_mut();
+        ledger.end(pause);
+        let done = ledger.done();
+        drop(ledger);
+        for (id, shown) in done {
+            if let Some(stats) = self.inspect_job(now, id) {
+                assert!(shown.agrees(&stats), "{shown:?} was written of {stats:?}");
+            }
+        }
+    }
+}
+
+/// What the wall clock shows.
+pub(crate) fn wall_of(now: Nanos) -> WallNanos {
+    const AHEAD: i64 = 1_700_000_000_000_000_000;
+    WallNanos(now.0.cast_signed() + AHEAD)
 }
 
 impl Shards for Witness {
@@ -154,7 +221,11 @@ impl Shards for Witness {
         let mut truth = self.truth.borrow_mut();
         truth.before_ask((self.id, link), (who, from.seq), &op);
         drop(truth);
-        self.act(now, outbox, |queue, noting| {
+        let pause = match op {
+            Op::PauseTube { pause, .. } => Some(pause),
+            _ => None,
+        };
+        self.act(now, outbox, pause, |queue, noting| {
             queue.submit(now, shard, from, op, noting);
         });
     }
@@ -162,7 +233,7 @@ impl Shards for Witness {
     fn detach(&mut self, now: Nanos, shard: ShardId, session: SessionId, outbox: &mut impl Outbox) {
         let (link, who) = self.who(session);
         self.truth.borrow_mut().detach(self.id, link, who);
-        self.act(now, outbox, |queue, noting| {
+        self.act(now, outbox, None, |queue, noting| {
             queue.detach(now, shard, session, noting);
         });
     }
@@ -178,10 +249,11 @@ impl Shards for Witness {
 
 impl Queue for Witness {
     fn tick(&mut self, now: Nanos, outbox: &mut impl Outbox) {
-        self.act(now, outbox, |queue, noting| queue.tick(now, noting));
+        self.act(now, outbox, None, |queue, noting| queue.tick(now, noting));
         self.truth.borrow_mut().end_offers(self.id, now);
-        let due = self.next_deadline().is_none_or(|due| due > now);
-        assert!(due, "everything that was due has been done");
+        let due = self.next_deadline();
+        let is_done = due.is_none_or(|due| due > now) || due == self.journal_moment();
+        assert!(is_done, "everything that was due has been done");
     }
 
     fn hold_back(&mut self, frontend: u16) {
@@ -189,7 +261,7 @@ impl Queue for Witness {
     }
 
     fn let_go(&mut self, now: Nanos, frontend: u16, outbox: &mut impl Outbox) {
-        self.act(now, outbox, |queue, noting| {
+        self.act(now, outbox, None, |queue, noting| {
             queue.let_go(now, frontend, noting);
         });
     }
@@ -200,6 +272,7 @@ struct Noting<'a, O> {
     shard: ShardId,
     now: Nanos,
     truth: &'a mut Truth,
+    ledger: Option<&'a RefCell<Ledger>>,
     peers: &'a [(Generation, u64)],
     verbose: bool,
     outbox: &'a mut O,
@@ -221,6 +294,9 @@ impl<O: Outbox> Outbox for Noting<'_, O> {
             session: to.session,
         };
         self.truth.on_event(self.shard, self.now, (who, to), &event);
+        if let Some(ledger) = self.ledger {
+            ledger.borrow_mut().note(who, to.seq, &event);
+        }
         self.outbox.emit_after(ticket, to, event);
     }
 }

@@ -14,6 +14,7 @@ use beanshard::wire::credit::Amount;
 
 use crate::channel::Channel;
 use crate::client::Client;
+use crate::disk::{Binlog, Keeping};
 use crate::fault::Fault;
 use crate::names::{NAMES, tube};
 use crate::process::{Frontend, News, Owner};
@@ -27,6 +28,10 @@ pub(crate) struct World {
     pub(crate) map: ShardMap,
     pub(crate) frontends: Vec<Frontend>,
     pub(crate) owners: Vec<Owner>,
+    /// Of each owner that keeps its jobs.
+    pub(crate) binlogs: Vec<Option<Binlog>>,
+    /// See [`World::heed_omens`].
+    pub(crate) is_ominous: bool,
     /// Links by their numbers.
     pub(crate) channels: BTreeMap<u64, Channel>,
     pub(crate) last_link: u64,
@@ -67,6 +72,8 @@ pub(crate) struct Profile {
     pub(crate) window: Amount,
     /// Nanoseconds for which a command waits for an owner.
     pub(crate) owner_wait: u64,
+    /// How owners keep what they have, if they do.
+    pub(crate) keeping: Option<Keeping>,
     /// What goes wrong, and with what chance in a thousand at each step.
     pub(crate) faults: Vec<Fault>,
     fault_rate: u64,
@@ -98,9 +105,21 @@ impl Profile {
                 bytes: random.pick(&[1, 200, 900, 5_000]),
             },
             owner_wait: random.pick(&[1, 50, 1_000]) * 1_000_000,
+            keeping: None,
             faults: Fault::some(random),
             fault_rate: random.pick(&[2, 5, 20]),
             repair: random.pick(&[2, 10, 40]),
+        }
+    }
+
+    /// One in which owners have binlogs.
+    fn random_kept(random: &mut Random) -> Profile {
+        let profile = Profile::random(random);
+        Profile {
+            keeping: Some(Keeping::random(random)),
+            faults: Fault::some_of_disks(random),
+            fault_rate: random.pick(&[2, 5, 20, 60]),
+            ..profile
         }
     }
 }
@@ -121,10 +140,16 @@ const WAITING_MAX: usize = 16;
 const TURNS_MAX: usize = 20_000;
 
 impl World {
-    pub(crate) fn new(seed: u64, verbose: bool) -> World {
+    pub(crate) fn new(seed: u64, keeps: bool, verbose: bool) -> World {
         let mut random = Random::new(seed);
         let map = ShardMap::new(random.pick(&[1, 2, 2, 3, 3, 5]));
-        let profile = Profile::random(&mut random);
+        let profile = if keeps {
+            Profile::random_kept(&mut random)
+        } else {
+            Profile::random(&mut random)
+        };
+        let owners = map.all().iter();
+        let binlogs = owners.map(|_| profile.keeping.map(Binlog::new)).collect();
         let mut world = World {
             tubes: pick_tubes(&mut random, map),
             random,
@@ -132,6 +157,8 @@ impl World {
             map,
             frontends: Vec::new(),
             owners: Vec::new(),
+            binlogs,
+            is_ominous: false,
             channels: BTreeMap::new(),
             last_link: 0,
             news: Vec::new(),
@@ -199,6 +226,10 @@ impl World {
                 self.repair_some();
             }
         }
+        if self.profile.keeping.is_some() {
+            self.heed_omens();
+            self.sync_some();
+        }
         if self.random.percent(self.profile.swift) {
             self.pump();
         }
@@ -208,26 +239,39 @@ impl World {
     pub(crate) fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             self.repair_all();
-            (0..self.clients.len()).for_each(|index| self.arrive(index, usize::MAX));
-            let mut moved = self.pump();
-            (0..self.owner_count()).for_each(|o| self.tick_owner(o));
-            moved |= self.pump();
-            for f in 0..self.frontends.len() {
-                self.tick_frontend(f);
-                self.answer_stats(f);
-                moved |= !self.frontends[f].due.is_empty();
-            }
-            moved |= self.pump();
-            while let Some(index) = self.clients.iter().position(|c| c.is_touched) {
-                self.serve(index, usize::MAX);
-                moved = true;
-            }
+            let moved = self.bustle();
             let arrived = self.clients.iter().all(|client| client.pending.is_empty());
             if arrived && !moved && self.is_mended() {
                 return;
             }
         }
         panic!("there is no end to what happens at one moment");
+    }
+
+    /// Lets everything arrive where it can, and everybody be answered who can be.
+    pub(crate) fn bustle_on(&mut self) {
+        let goes_on = (0..TURNS_MAX).all(|_| self.bustle());
+        assert!(!goes_on, "there is no end to what happens at one moment");
+    }
+
+    /// Everybody does once what is to be done. Whether there was something.
+    fn bustle(&mut self) -> bool {
+        (0..self.clients.len()).for_each(|index| self.arrive(index, usize::MAX));
+        let mut moved = self.pump();
+        (0..self.owner_count()).for_each(|o| self.tick_owner(o));
+        moved |= self.pump();
+        moved |= self.sync_all();
+        for f in 0..self.frontends.len() {
+            self.tick_frontend(f);
+            self.answer_stats(f);
+            moved |= !self.frontends[f].due.is_empty();
+        }
+        moved |= self.pump();
+        while let Some(index) = self.clients.iter().position(|c| c.is_touched) {
+            self.serve(index, usize::MAX);
+            moved = true;
+        }
+        moved
     }
 
     /// Moves the clock.
