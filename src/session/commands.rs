@@ -1,6 +1,6 @@
 //! Commands become asks of shards, or replies where the session knows the answer itself.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{JobId, Pri, ShardId, ShardSet};
 use crate::base::limits::TTR_SECS_MIN;
 use crate::base::name::TubeName;
@@ -184,7 +184,7 @@ impl Session {
     }
 
     /// The body of the put is there.
-    pub(crate) fn finish_put(&mut self, body: Body, desk: &Desk) -> Step<'static> {
+    pub(crate) fn finish_put<'a>(&mut self, body: BodyCow<'a>, desk: &Desk) -> Step<'a> {
         let Pending::Body(line) = std::mem::replace(&mut self.pending, Pending::Nothing) else {
             debug_assert!(false, "a body comes after its put line");
             return Step::Done;

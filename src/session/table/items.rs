@@ -43,7 +43,7 @@ impl Hall {
             Item::Body(body) => {
                 self.ledger.trace(id, || Traced::Body(session.putting_id()));
                 match hold_until {
-                    Some(until) => session.hold_put(body, until, desk.map),
+                    Some(until) => session.hold_put(body.into_body(), until, desk.map),
                     None => session.finish_put(body, desk),
                 }
             }

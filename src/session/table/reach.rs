@@ -127,7 +127,7 @@ impl<S: Shards> Sessions<S> {
         let hall = &mut self.hall;
         let session = &mut hall.entries[slot].session;
         let id = session.id();
-        if let Step::Ask { to, seq, op } = session.finish_put(body, &hall.desk) {
+        if let Step::Ask { to, seq, op } = session.finish_put(body.into(), &hall.desk) {
             self.ask(now, id, seq, to, op);
             self.ask_what_follows(now);
         }
