@@ -1,6 +1,7 @@
-//! Job bodies: shared, not copied, between the store and the replies that carry them, so that the
-//! deletion or timeout of a job cannot touch a body that is on its way to a client. A body lives
-//! as long as the longest-lived of its holders.
+//! Large job bodies are shared, not copied, between the store and the replies that carry them, so
+//! that the deletion or timeout of a job cannot touch a body that is on its way to a client. A body
+//! lives as long as the longest-lived of its holders. Small ones are copied into the store and into
+//! the reply, which costs less than counting holders.
 
 use std::fmt;
 use std::ops::Deref;
@@ -52,13 +53,64 @@ impl Deref for Body {
     }
 }
 
-impl fmt::Debug for Body {
+/// A body on its way: into the store or out of it, from a reader or to a writer. Small ones are
+/// lent by whoever has the bytes, which are copied where they are to stay; large ones are shared.
+#[derive(Clone)]
+pub enum BodyCow<'a> {
+    /// Bytes of somebody else.
+    Borrowed(&'a [u8]),
+    /// A body of which this is one holder.
+    Shared(Body),
+}
+
+impl BodyCow<'_> {
+    /// The body, shared if it can be and copied if not.
+    #[must_use]
+    pub fn to_body(&self) -> Body {
+        match self {
+            BodyCow::Borrowed(bytes) => Body::copy_of(bytes),
+            BodyCow::Shared(body) => body.clone(),
+        }
+    }
+
+    /// The body, copied only if it is somebody else's.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        match self {
+            BodyCow::Borrowed(bytes) => Body::copy_of(bytes),
+            BodyCow::Shared(body) => body,
+        }
+    }
+}
+
+impl From<Body> for BodyCow<'_> {
+    fn from(body: Body) -> Self {
+        BodyCow::Shared(body)
+    }
+}
+
+impl Deref for BodyCow<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            BodyCow::Borrowed(bytes) => bytes,
+            BodyCow::Shared(body) => body,
+        }
+    }
+}
+
+impl fmt::Debug for BodyCow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Body({} bytes)", self.len())
     }
 }
 
-const _: () = assert!(size_of::<Body>() <= 16, "a body costs a job two words");
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({} bytes)", self.len())
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
-//! The words everything else is said in: times, ids, names, limits, and the three containers that
-//! the queue is made of. Pure: nothing here knows a clock, a socket or a file.
+//! The words everything else is said in: times, ids, names, limits, and the containers that the
+//! queue is made of. Pure: nothing here knows a clock, a socket or a file.
 
+pub mod bodies;
 pub mod body;
 pub mod hash;
 pub mod heap;
@@ -9,6 +10,8 @@ pub mod limits;
 pub mod list;
 pub mod name;
 pub mod ordset;
+mod pages;
+pub mod queue;
 pub mod sift;
 pub mod slab;
 pub mod slot;

@@ -1,29 +1,20 @@
-//! Slots with stable `u32` keys. Keys are reused; a slot that is reused costs no allocation.
-//!
-//! Slots live in pages, and a page whose last slot is freed goes back to the allocator, so that
-//! the memory of a large backlog does not stay when the backlog is gone. One empty page is kept,
-//! lest a load that goes up and down at a page's edge allocates all the time.
+//! Slots with stable `u32` keys. Keys are reused; a slot that is reused costs no allocation, and
+//! the memory of slots goes back page by page, see [`crate::base::pages`].
 
 use std::ops::{Index, IndexMut};
 
+use crate::base::pages::{NOWHERE, Pages};
+
 /// See the module's description.
 pub struct Slab<T> {
-    pages: Vec<Option<Box<Page<T>>>>,
-    /// Pages with room, in no order.
-    open: Vec<u32>,
-    /// Indices of `pages` without a page.
-    vacant: Vec<u32>,
-    /// Pages that hold nothing.
-    empty: usize,
-    len: usize,
+    pages: Pages<Slots<T>>,
 }
 
-struct Page<T> {
+/// The slots of a page.
+struct Slots<T> {
     slots: Vec<Slot<T>>,
+    /// First free slot among them, or [`NOWHERE`].
     free: u32,
-    live: u32,
-    /// Where the page stands in `Slab::open`, or [`NOWHERE`].
-    open_index: u32,
 }
 
 enum Slot<T> {
@@ -32,21 +23,19 @@ enum Slot<T> {
     Free(u32),
 }
 
+/// Bytes that a `T` takes in a slab.
+#[must_use]
+pub const fn slot_bytes<T>() -> usize {
+    size_of::<Slot<T>>()
+}
+
 /// Slots in a page.
 const PAGE_LEN: u32 = 256;
-/// Pages without a slot in use that are kept.
-const EMPTY_PAGES_MAX: usize = 1;
-const NOWHERE: u32 = u32::MAX;
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab {
-            pages: Vec::new(),
-            open: Vec::new(),
-            vacant: Vec::new(),
-            empty: 0,
-            len: 0,
-        }
+        let pages = Pages::default();
+        Slab { pages }
     }
 }
 
@@ -54,13 +43,13 @@ impl<T> Slab<T> {
     /// Number of slots in use.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.pages.len()
     }
 
     /// Whether no slot is in use.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Stores `value`; the key is its own until [`Slab::remove`].
@@ -70,38 +59,11 @@ impl<T> Slab<T> {
 
     /// Stores what `make` returns when told the key.
     pub fn insert_with(&mut self, make: impl FnOnce(u32) -> T) -> u32 {
-        let page_index = match self.open.last() {
-            Some(&index) => index,
-            None => self.add_page(),
-        };
-        let page = self.pages[page_index as usize]
-            .as_deref_mut()
-            .expect("an open page is there");
-        if page.live == 0 {
-            self.empty -= 1;
-        }
-        let slot = if page.free == NOWHERE {
-            page.slots.len() as u32
-        } else {
-            page.free
-        };
-        let key = page_index * PAGE_LEN + slot;
-        let value = Slot::Live(make(key));
-        if let Some(place) = page.slots.get_mut(slot as usize) {
-            let Slot::Free(next) = std::mem::replace(place, value) else {
-                unreachable!("the free list names free slots only")
-            };
-            page.free = next;
-        } else {
-            page.slots.push(value);
-        }
-        page.live += 1;
-        self.len += 1;
-        if page.live == PAGE_LEN {
-            page.open_index = NOWHERE;
-            self.open.pop();
-        }
-        key
+        self.pages.take(PAGE_LEN, Slots::new, |page, slots| {
+            let key = page * PAGE_LEN + slots.next();
+            slots.fill(make(key));
+            key
+        })
     }
 
     /// Empties the slot of `key`.
@@ -109,35 +71,15 @@ impl<T> Slab<T> {
     /// # Panics
     /// If the slot is not in use.
     pub fn remove(&mut self, key: u32) -> T {
-        let (page_index, slot) = (key / PAGE_LEN, key % PAGE_LEN);
-        let page = self.pages[page_index as usize]
-            .as_deref_mut()
-            .expect("slot is live");
-        let free = Slot::Free(page.free);
-        let Slot::Live(value) = std::mem::replace(&mut page.slots[slot as usize], free) else {
-            panic!("slot is live");
-        };
-        page.free = slot;
-        page.live -= 1;
-        self.len -= 1;
-        if page.open_index == NOWHERE {
-            page.open_index = self.open.len() as u32;
-            self.open.push(page_index);
-        }
-        if page.live == 0 {
-            self.empty += 1;
-            if self.empty > EMPTY_PAGES_MAX {
-                self.drop_page(page_index);
-            }
-        }
-        value
+        let (page, slot) = (key / PAGE_LEN, key % PAGE_LEN);
+        self.pages.give_back(page, |slots| slots.clear(slot))
     }
 
     /// What is in the slot of `key`, if it is in use.
     #[must_use]
     pub fn get(&self, key: u32) -> Option<&T> {
-        let page = self.pages.get((key / PAGE_LEN) as usize)?.as_deref()?;
-        match page.slots.get((key % PAGE_LEN) as usize)? {
+        let slots = self.pages.get(key / PAGE_LEN)?;
+        match slots.slots.get((key % PAGE_LEN) as usize)? {
             Slot::Live(value) => Some(value),
             Slot::Free(_) => None,
         }
@@ -145,11 +87,8 @@ impl<T> Slab<T> {
 
     /// What is in the slot of `key`, if it is in use.
     pub fn get_mut(&mut self, key: u32) -> Option<&mut T> {
-        let page = self
-            .pages
-            .get_mut((key / PAGE_LEN) as usize)?
-            .as_deref_mut()?;
-        match page.slots.get_mut((key % PAGE_LEN) as usize)? {
+        let slots = self.pages.get_mut(key / PAGE_LEN)?;
+        match slots.slots.get_mut((key % PAGE_LEN) as usize)? {
             Slot::Live(value) => Some(value),
             Slot::Free(_) => None,
         }
@@ -157,57 +96,61 @@ impl<T> Slab<T> {
 
     /// All slots in use, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.pages
-            .iter()
-            .zip(0u32..)
-            .flat_map(|(page, page_index)| {
-                let slots = page.as_deref().map_or(&[][..], |page| &page.slots[..]);
-                slots
-                    .iter()
-                    .zip(0u32..)
-                    .filter_map(move |(slot, index)| match slot {
-                        Slot::Live(value) => Some((page_index * PAGE_LEN + index, value)),
-                        Slot::Free(_) => None,
-                    })
+        self.pages.iter().flat_map(|(page, slots)| {
+            let numbered = (0u32..).zip(&slots.slots);
+            numbered.filter_map(move |(index, slot)| match slot {
+                Slot::Live(value) => Some((page * PAGE_LEN + index, value)),
+                Slot::Free(_) => None,
             })
+        })
     }
+}
 
-    fn add_page(&mut self) -> u32 {
-        let page = Box::new(Page {
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots {
+            slots: Vec::new(),
+            free: NOWHERE,
+        }
+    }
+}
+
+impl<T> Slots<T> {
+    fn new() -> Slots<T> {
+        Slots {
             slots: Vec::with_capacity(PAGE_LEN as usize),
             free: NOWHERE,
-            live: 0,
-            open_index: self.open.len() as u32,
-        });
-        let index = match self.vacant.pop() {
-            Some(index) => {
-                self.pages[index as usize] = Some(page);
-                index
-            }
-            None => {
-                self.pages.push(Some(page));
-                self.pages.len() as u32 - 1
-            }
-        };
-        self.open.push(index);
-        self.empty += 1;
-        index
+        }
     }
 
-    fn drop_page(&mut self, index: u32) {
-        let page = self.pages[index as usize]
-            .take()
-            .expect("an empty page is there");
-        let at = page.open_index as usize;
-        self.open.swap_remove(at);
-        if let Some(&moved) = self.open.get(at) {
-            let moved = self.pages[moved as usize]
-                .as_deref_mut()
-                .expect("an open page is there");
-            moved.open_index = at as u32;
+    /// The slot that is filled next.
+    fn next(&self) -> u32 {
+        if self.free == NOWHERE {
+            self.slots.len() as u32
+        } else {
+            self.free
         }
-        self.vacant.push(index);
-        self.empty -= 1;
+    }
+
+    fn fill(&mut self, value: T) {
+        let value = Slot::Live(value);
+        if let Some(place) = self.slots.get_mut(self.free as usize) {
+            let Slot::Free(next) = std::mem::replace(place, value) else {
+                unreachable!("the free list names free slots only")
+            };
+            self.free = next;
+        } else {
+            self.slots.push(value);
+        }
+    }
+
+    fn clear(&mut self, slot: u32) -> T {
+        let free = Slot::Free(self.free);
+        let Slot::Live(value) = std::mem::replace(&mut self.slots[slot as usize], free) else {
+            panic!("slot is live");
+        };
+        self.free = slot;
+        value
     }
 }
 
@@ -232,6 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::pages::EMPTY_PAGES_MAX;
     use crate::base::property_config;
 
     proptest! {
@@ -268,11 +212,11 @@ mod tests {
     fn pages_go_back_when_their_last_slot_is_freed() {
         let mut slab = Slab::default();
         let keys: Vec<_> = (0..100 * PAGE_LEN).map(|i| slab.insert(i)).collect();
-        assert_eq!(slab.pages.iter().flatten().count(), 100);
+        assert_eq!(slab.pages.count(), 100);
         for &key in keys.iter().rev() {
             slab.remove(key);
         }
-        assert_eq!(slab.pages.iter().flatten().count(), EMPTY_PAGES_MAX);
+        assert_eq!(slab.pages.count(), EMPTY_PAGES_MAX);
         let again = slab.insert(0);
         assert!(
             again < 100 * PAGE_LEN,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::channel::speaker::Speaker;
 use crate::engine::host::Ticket;
 use crate::wire::frame::Rest;
@@ -54,7 +54,7 @@ impl Held {
         &mut self,
         ticket: Ticket,
         session: u64,
-        body: Option<&Body>,
+        body: Option<&BodyCow<'_>>,
         ends: Ends,
         write: impl FnOnce(&mut Vec<u8>, Ends) -> Option<Rest>,
     ) {
@@ -66,7 +66,7 @@ impl Held {
             return;
         };
         let start = turn.bytes.len();
-        let rest = write(&mut turn.bytes, ends).zip(body.cloned());
+        let rest = write(&mut turn.bytes, ends).and_then(|rest| Some((rest, body?.to_body())));
         turn.ticket = turn.ticket.max(ticket);
         let end = turn.bytes.len();
         self.len += end - start;
@@ -99,6 +99,7 @@ impl Held {
             for Frame { session, end, rest } in turn.frames {
                 let bytes = &turn.bytes[start..end];
                 let (rest, body) = rest.unzip();
+                let body = body.map(BodyCow::Shared);
                 speaker.push(session, body.as_ref(), |out| {
                     out.extend_from_slice(bytes);
                     rest

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::base::ids::{Caller, Seq, SessionId, ShardId};
 use crate::base::limits::BODY_PART_LEN_MAX;
 use crate::channel::Terms;
@@ -259,7 +259,7 @@ impl Linked {
         &mut self,
         from: Caller,
         cost: Option<u64>,
-        body: Option<&Body>,
+        body: Option<&BodyCow<'_>>,
         write: impl FnOnce(&mut Vec<u8>, Ends) -> Option<Rest>,
     ) {
         let (ends, session) = (self.speaker.ends(), from.session.number);
@@ -269,7 +269,7 @@ impl Linked {
             return;
         }
         let mut bytes = Vec::new();
-        let rest = write(&mut bytes, ends).zip(body.cloned());
+        let rest = write(&mut bytes, ends).and_then(|rest| Some((rest, body?.to_body())));
         self.waiting.push_back(Waiting {
             session,
             is_asked: cost.is_some() && from.seq != Seq::NONE,
@@ -303,6 +303,7 @@ impl Linked {
         {
             self.unsent.remove(&first.session);
             let (rest, body) = first.rest.unzip();
+            let body = body.map(BodyCow::Shared);
             self.speaker.push(first.session, body.as_ref(), |out| {
                 out.extend_from_slice(&first.bytes);
                 rest

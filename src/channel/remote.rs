@@ -136,7 +136,7 @@ fn deal_with(
                 // There is no memory for what it is owed.
                 sessions.disown(to.session);
             } else {
-                let event = event::decode(kind, &message.meta, message.body.as_ref())?;
+                let event = event::decode(kind, &message.meta, message.body)?;
                 sessions.hear(now, shard, to, event);
             }
         }

@@ -1,7 +1,7 @@
 //! What one end of a link has to say, as bytes: frames in the order in which they were said, but
 //! for large bodies, whose parts take turns.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::Caller;
 use crate::base::limits::BODY_PART_LEN_MAX;
 use crate::engine::event::Event;
@@ -74,7 +74,7 @@ impl Speaker {
     pub(super) fn push(
         &mut self,
         session: u64,
-        body: Option<&Body>,
+        body: Option<&BodyCow<'_>>,
         write: impl FnOnce(&mut Vec<u8>) -> Option<Rest>,
     ) {
         self.outgoing.push(&mut self.bytes, session, body, write);

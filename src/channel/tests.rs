@@ -75,7 +75,7 @@ fn put(len: usize) -> Op<'static> {
         pri: Pri(2),
         delay: Secs(0),
         ttr: Secs(60),
-        body: Body::from_vec(vec![7; len]),
+        body: Body::from_vec(vec![7; len]).into(),
     })
 }
 
@@ -408,10 +408,11 @@ fn what_is_not_confirmed_stays_and_keeps_nothing_of_before() {
     let body = Body::from_vec(vec![1; 100_000]);
     let found = Event::Found {
         id: JobId(5),
-        body: &body,
+        body: body.clone().into(),
     };
     let inserted = Event::Inserted { id: JobId(5) };
     pair.far.event(Ticket(7), caller(1, 1), &found);
+    drop(found);
     pair.far.event(Ticket(0), caller(2, 1), &Event::NotFound);
     pair.far.event(Ticket(0), caller(1, 2), &Event::NoJob);
     pair.far.write(&mut pair.to_near, usize::MAX, Ticket(6));
@@ -441,9 +442,10 @@ fn what_is_held_for_a_session_that_goes_has_no_end() {
     let body = Body::from_vec(vec![1; 300_000]);
     let found = Event::Found {
         id: JobId(5),
-        body: &body,
+        body: body.clone().into(),
     };
     pair.far.event(Ticket(7), caller(1, 1), &found);
+    drop(found);
     pair.near.detach(session(1));
     pair.flow().unwrap();
     assert_eq!(body.holders(), 1);
@@ -482,10 +484,11 @@ fn a_session_that_goes_hears_nothing_more_and_disturbs_nobody() {
     let body = Body::from_vec(vec![1; 300_000]);
     let found = Event::Found {
         id: JobId(5),
-        body: &body,
+        body: body.clone().into(),
     };
     pair.far.event(Ticket(0), caller(1, 1), &found);
     pair.far.event(Ticket(0), caller(2, 1), &found);
+    drop(found);
     pair.far.write(&mut pair.to_near, 150_000, Ticket(0));
     assert_eq!(pair.hear(3), Ok(3));
     // Some parts have come, some are under way, the rest is not sent.

@@ -6,7 +6,6 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use crate::base::body::Body;
 use crate::base::ids::{Fingerprint, JobId, ShardId};
 use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::time::{Nanos, Secs};
@@ -101,7 +100,7 @@ impl<F: Format> Target<F> {
         &mut self,
         job: &JobRecord,
         tube: TubeName<'_>,
-        body: &Body,
+        body: &[u8],
     ) -> Result<(), DataError> {
         let room = self.wal.reserve_put(tube, body);
         self.check(room)?;

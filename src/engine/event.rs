@@ -1,6 +1,6 @@
 //! What a shard says to a session: answers to its asks, and announcements.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{JobId, Pri};
 use crate::base::name::TubeName;
 use crate::base::time::Nanos;
@@ -32,7 +32,7 @@ pub enum Event<'a> {
         /// When the session stops holding it unless it says more.
         deadline: Nanos,
         /// What it carries.
-        body: &'a Body,
+        body: BodyCow<'a>,
     },
     /// No watched tube has a job to give. A session that asked to wait waits.
     NoJob,
@@ -88,7 +88,7 @@ pub enum Event<'a> {
         /// Its id.
         id: JobId,
         /// What it carries.
-        body: &'a Body,
+        body: BodyCow<'a>,
     },
     /// There is no such job or tube, or it is not the session's to touch.
     NotFound,

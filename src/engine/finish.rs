@@ -13,7 +13,7 @@ impl Engine {
         let job = self
             .jobs
             .find(id)
-            .filter(|&job| match self.jobs[job].record.state {
+            .filter(|&job| match self.jobs.state(job) {
                 JobState::Reserved { by: holder } => holder == by.client,
                 JobState::Ready
                 | JobState::Offered { .. }
@@ -27,8 +27,8 @@ impl Engine {
         self.tubes[tube].deletes += 1;
         host.append(Record::Delete {
             key: JobKey(job),
-            job: &self.jobs[job].record,
-            body_len: self.jobs[job].body_len(),
+            job: &self.jobs.record(job),
+            body_len: self.jobs.body_len(job),
         });
         self.remove(job, host);
         host.emit(by.from, Event::Deleted { id });
@@ -52,14 +52,15 @@ impl Engine {
 
         // Nothing below can fail.
         self.set_pri(job, pri);
-        self.jobs[job].record.delay = delay;
-        self.jobs[job].record.counts.releases += 1;
+        let more = self.jobs.more_mut(job);
+        more.delay = delay;
+        more.counts.releases += 1;
         if delay.0 == 0 {
             self.make_ready(job);
         } else {
             self.make_delayed(job, now.after(delay));
         }
-        host.append(self.update_of(job));
+        self.append_update(job, host);
         host.emit(by.from, Event::Released { id });
         self.serve(now, self.jobs[job].tube, host);
     }
@@ -74,9 +75,9 @@ impl Engine {
 
         // Nothing below can fail.
         self.set_pri(job, pri);
-        self.jobs[job].record.counts.buries += 1;
+        self.jobs.more_mut(job).counts.buries += 1;
         self.make_buried(job, now);
-        host.append(self.update_of(job));
+        self.append_update(job, host);
         host.emit(by.from, Event::Buried { id });
     }
 
@@ -84,23 +85,23 @@ impl Engine {
         let Some(job) = self.held_by(by, id) else {
             return host.emit(by.from, Event::NotFound);
         };
-        let deadline = now.after(self.jobs[job].record.ttr);
+        let deadline = now.after(self.jobs[job].ttr);
         self.set_deadline(job, deadline);
         host.emit(by.from, Event::Touched { id, deadline });
     }
 
-    /// What the journal is told of a job that has changed.
-    pub(super) fn update_of(&self, job: u32) -> Record<'_> {
-        Record::Update {
-            job: &self.jobs[job].record,
-            body_len: self.jobs[job].body_len(),
-        }
+    /// Tells the journal of a job that has changed.
+    pub(super) fn append_update(&self, job: u32, host: &mut impl Host) {
+        host.append(Record::Update {
+            job: &self.jobs.record(job),
+            body_len: self.jobs.body_len(job),
+        });
     }
 
     fn held_by(&self, by: By, id: JobId) -> Option<u32> {
         let held = JobState::Reserved { by: by.client };
         self.jobs
             .find(id)
-            .filter(|&job| self.jobs[job].record.state == held)
+            .filter(|&job| self.jobs.state(job) == held)
     }
 }

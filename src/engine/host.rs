@@ -1,6 +1,5 @@
 //! What the engine needs of the world: somewhere to say things, and somewhere to write them down.
 
-use crate::base::body::Body;
 use crate::base::ids::{Caller, JobId};
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
@@ -37,7 +36,7 @@ pub trait Journal {
     ///
     /// # Errors
     /// [`NoRoom`] if there is none. Nothing has changed then.
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom>;
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &[u8]) -> Result<(), NoRoom>;
 
     /// Makes sure of the room for one more record about a job that is there.
     ///
@@ -92,7 +91,7 @@ pub enum Record<'a> {
         /// Where it is.
         tube: TubeName<'a>,
         /// What it carries.
-        body: &'a Body,
+        body: &'a [u8],
     },
     /// It was released, buried or kicked, and is as `job` says now.
     Update {
@@ -168,7 +167,7 @@ impl<O: Outbox, J: Journal> Outbox for Joined<'_, O, J> {
 }
 
 impl<O, J: Journal> Journal for Joined<'_, O, J> {
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &[u8]) -> Result<(), NoRoom> {
         self.journal.reserve_put(tube, body)
     }
 
@@ -206,7 +205,7 @@ impl<O, J: Journal> Journal for Joined<'_, O, J> {
 pub struct NoJournal;
 
 impl Journal for NoJournal {
-    fn reserve_put(&mut self, _: TubeName<'_>, _: &Body) -> Result<(), NoRoom> {
+    fn reserve_put(&mut self, _: TubeName<'_>, _: &[u8]) -> Result<(), NoRoom> {
         Ok(())
     }
 

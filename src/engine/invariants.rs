@@ -19,7 +19,7 @@ impl Engine {
         let mut gauges = JobGauges::default();
         let (mut held, mut body_bytes) = (0, 0);
         for (slot, job) in self.jobs.iter() {
-            let record = &job.record;
+            let record = &self.jobs.record(slot);
             assert_eq!(
                 self.jobs.find(record.id),
                 Some(slot),
@@ -27,24 +27,20 @@ impl Engine {
                 record.id
             );
             gauges.enter(record.state, record.pri);
-            body_bytes += job.body.len();
+            body_bytes += self.jobs.body(slot).len();
+            let (ready_key, due_key) = (
+                ReadyKey::new(record.pri, record.id),
+                DueKey::new(record.deadline, record.id),
+            );
             let tube = &self.tubes[job.tube];
             match record.state {
                 JobState::Ready => {
-                    let entry = tube
-                        .ready
-                        .iter()
-                        .nth(job.position as usize)
-                        .expect("is there");
-                    assert_eq!((entry.slot, entry.key), (slot, ReadyKey::of(record)));
+                    let entry = tube.ready.at(job.position, ready_key);
+                    assert_eq!(entry.map(|entry| entry.slot), Some(slot));
                 }
                 JobState::Delayed => {
-                    let entry = tube
-                        .delayed
-                        .iter()
-                        .nth(job.position as usize)
-                        .expect("is there");
-                    assert_eq!((entry.slot, entry.key), (slot, DueKey::of(record)));
+                    let entry = tube.delayed.at(job.position, due_key);
+                    assert_eq!(entry.map(|entry| entry.slot), Some(slot));
                 }
                 JobState::Buried => {
                     assert!(tube.buried.iter(&self.jobs).any(|buried| buried == slot));
@@ -53,12 +49,8 @@ impl Engine {
                     held += 1;
                     let mut reserved = self.clients[by].reserved.iter(&self.jobs);
                     assert!(reserved.any(|reserved| reserved == slot));
-                    let entry = self
-                        .held
-                        .iter()
-                        .nth(job.position as usize)
-                        .expect("is there");
-                    assert_eq!((entry.slot, entry.key), (slot, DueKey::of(record)));
+                    let entry = self.held.at(job.position, due_key);
+                    assert_eq!(entry.map(|entry| entry.slot), Some(slot));
                 }
                 JobState::Offered { to } => {
                     held += 1;
@@ -67,20 +59,19 @@ impl Engine {
             }
         }
         assert_eq!(self.gauges, gauges, "gauges equal a recount");
-        assert_eq!(self.held.len(), held, "what ends by itself is what is held");
+        assert_eq!(
+            self.held.iter().count(),
+            held,
+            "what ends by itself is what is held"
+        );
         assert_eq!(self.body_bytes, body_bytes, "bytes equal a recount");
     }
 
     fn check_tubes(&self) {
         for (slot, tube) in self.tubes.iter() {
-            let jobs = || {
-                self.jobs
-                    .iter()
-                    .map(|(_, job)| job)
-                    .filter(|job| job.tube == slot)
-            };
+            let jobs = || self.jobs.iter().filter(|(_, job)| job.tube == slot);
             let mut gauges = JobGauges::default();
-            jobs().for_each(|job| gauges.enter(job.record.state, job.record.pri));
+            jobs().for_each(|(job, one)| gauges.enter(self.jobs.state(job), one.pri));
             assert_eq!(
                 tube.gauges, gauges,
                 "gauges of {:?} equal a recount",
@@ -88,7 +79,7 @@ impl Engine {
             );
             assert_eq!(tube.job_count, jobs().count());
             assert_eq!(tube.buried.len() as u64, gauges.buried);
-            assert_eq!(tube.delayed.len() as u64, gauges.delayed);
+            assert_eq!(tube.delayed.iter().count() as u64, gauges.delayed);
             assert!(
                 !tube.can_serve(),
                 "{:?} has a ready job and a waiter that may have it",
@@ -154,7 +145,7 @@ impl Engine {
                 "a client waits at all its tubes, or at none if it is parked"
             );
             for job in client.reserved.iter(&self.jobs) {
-                assert_eq!(self.jobs[job].record.state, JobState::Reserved { by: slot });
+                assert_eq!(self.jobs.state(job), JobState::Reserved { by: slot });
             }
         }
     }

@@ -1,11 +1,7 @@
-//! A job: the record that a journal keeps of it, and what the engine needs to find it again.
+//! A job as others see it: the record that a journal keeps of it, and what it is ordered by.
 
-use crate::base::body::Body;
 use crate::base::ids::{JobId, Pri};
-use crate::base::list::{Linked, Links};
-use crate::base::slab::Slab;
 use crate::base::time::{Nanos, Secs};
-use crate::engine::index::IdIndex;
 
 /// Where a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,100 +66,6 @@ pub struct JobRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey(pub u32);
 
-/// A job in the engine.
-pub(super) struct Job {
-    pub(super) record: JobRecord,
-    pub(super) body: Body,
-    /// Slot of its tube.
-    pub(super) tube: u32,
-    /// Where it stands in the heap of its state: ready or delayed jobs of the tube, or everything
-    /// that ends by itself. Meaningless when buried.
-    pub(super) position: u32,
-    /// Its neighbours: among the buried jobs of its tube, or among those that its holder holds.
-    pub(super) links: Links,
-}
-
-/// What a job costs besides its body, in bytes: the slot and the entries that lead to it.
-pub(super) const JOB_OVERHEAD_BYTES: usize = size_of::<Job>() + 48;
-
-const _: () = assert!(
-    size_of::<Job>() <= 96,
-    "a job fits a line and a half of the cache"
-);
-
-/// All jobs of a shard: slots, and the way from an id to its slot.
-#[derive(Default)]
-pub(super) struct Jobs {
-    slots: Slab<Job>,
-    index: IdIndex,
-}
-
-impl Jobs {
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub(super) fn find(&self, id: JobId) -> Option<u32> {
-        self.index.find(id, |slot| self.slots[slot].record.id)
-    }
-
-    pub(super) fn insert(&mut self, job: Job) -> u32 {
-        let slot = self.slots.insert(job);
-        let slots = &self.slots;
-        self.index.insert(slot, |slot| slots[slot].record.id);
-        slot
-    }
-
-    pub(super) fn remove(&mut self, slot: u32) -> Job {
-        let job = self.slots.remove(slot);
-        let slots = &self.slots;
-        self.index
-            .remove(job.record.id, slot, |slot| slots[slot].record.id);
-        job
-    }
-
-    #[cfg(any(test, debug_assertions))]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Job)> {
-        self.slots.iter()
-    }
-
-    /// Takes note of where a heap has put a job.
-    pub(super) fn place(&mut self, slot: u32, position: u32) {
-        self.slots[slot].position = position;
-    }
-}
-
-impl Job {
-    /// Length of its body in bytes. No body is longer than the protocol can say.
-    pub(super) fn body_len(&self) -> u32 {
-        u32::try_from(self.body.len()).unwrap_or(u32::MAX)
-    }
-}
-
-impl std::ops::Index<u32> for Jobs {
-    type Output = Job;
-
-    fn index(&self, slot: u32) -> &Job {
-        &self.slots[slot]
-    }
-}
-
-impl std::ops::IndexMut<u32> for Jobs {
-    fn index_mut(&mut self, slot: u32) -> &mut Job {
-        &mut self.slots[slot]
-    }
-}
-
-impl Linked for Jobs {
-    fn links(&self, slot: u32) -> Links {
-        self.slots[slot].links
-    }
-
-    fn set_links(&mut self, slot: u32, links: Links) {
-        self.slots[slot].links = links;
-    }
-}
-
 /// What ready jobs are ordered by: priority, then id. Twelve bytes, so that an entry of the heap
 /// of ready jobs fits sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,10 +85,6 @@ impl ReadyKey {
             id_low: id.0 as u32,
         }
     }
-
-    pub(super) fn of(job: &JobRecord) -> ReadyKey {
-        ReadyKey::new(job.pri, job.id)
-    }
 }
 
 /// What jobs whose state ends by itself are ordered by: deadline, then id.
@@ -197,11 +95,8 @@ pub(super) struct DueKey {
 }
 
 impl DueKey {
-    pub(super) fn of(job: &JobRecord) -> DueKey {
-        DueKey {
-            deadline: job.deadline,
-            id: job.id,
-        }
+    pub(super) fn new(deadline: Nanos, id: JobId) -> DueKey {
+        DueKey { deadline, id }
     }
 }
 
@@ -211,18 +106,7 @@ mod tests {
 
     #[test]
     fn urgent_before_old_before_young() {
-        let key = |pri, id| {
-            ReadyKey::of(&JobRecord {
-                id: JobId(id),
-                pri: Pri(pri),
-                delay: Secs(0),
-                ttr: Secs(1),
-                created_at: Nanos(0),
-                deadline: Nanos(0),
-                counts: JobCounts::default(),
-                state: JobState::Ready,
-            })
-        };
+        let key = |pri, id| ReadyKey::new(Pri(pri), JobId(id));
         assert!(key(1, u64::MAX) < key(2, 1));
         assert!(key(1, 0xffff_ffff) < key(1, 0x1_0000_0000));
         assert!(key(u32::MAX, 1) < key(u32::MAX, 2));

@@ -28,7 +28,7 @@ impl Engine {
         let job = self
             .jobs
             .find(id)
-            .filter(|&job| match self.jobs[job].record.state {
+            .filter(|&job| match self.jobs.state(job) {
                 JobState::Buried | JobState::Delayed => true,
                 JobState::Ready | JobState::Offered { .. } | JobState::Reserved { .. } => false,
             });
@@ -53,12 +53,12 @@ impl Engine {
     }
 
     fn kick_one(&mut self, now: Nanos, job: u32, host: &mut impl Host) -> Result<(), NoRoom> {
-        host.reserve_update(self.jobs[job].record.id)?;
+        host.reserve_update(self.jobs[job].id)?;
 
         // Nothing below can fail.
-        self.jobs[job].record.counts.kicks += 1;
+        self.jobs.more_mut(job).counts.kicks += 1;
         self.make_ready(job);
-        host.append(self.update_of(job));
+        self.append_update(job, host);
         self.serve(now, self.jobs[job].tube, host);
         Ok(())
     }

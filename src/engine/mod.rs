@@ -14,6 +14,7 @@ mod index;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
 pub mod job;
+mod jobs;
 mod kick;
 mod moves;
 pub mod op;
@@ -31,14 +32,15 @@ mod watch;
 use std::collections::BTreeSet;
 
 use crate::base::hash::NameHasher;
-use crate::base::heap::Heap;
 use crate::base::ids::{Caller, JobId, Seq, SessionId};
 use crate::base::name::TubeName;
+use crate::base::queue::Queue;
 use crate::base::time::Nanos;
 use crate::engine::client::Clients;
 use crate::engine::event::Event;
 use crate::engine::host::Host;
-use crate::engine::job::{DueKey, JOB_OVERHEAD_BYTES, JobKey, JobState, Jobs};
+use crate::engine::job::{DueKey, JobKey, JobState};
+use crate::engine::jobs::Jobs;
 use crate::engine::op::Op;
 use crate::engine::stats::{JobGauges, JobStats, ShardStats, TubeStats};
 use crate::engine::tube::{TUBE_OVERHEAD_BYTES, Tubes};
@@ -51,7 +53,7 @@ pub struct Engine {
     tubes: Tubes,
     clients: Clients,
     /// Reserved jobs and those on offer, by when that ends.
-    held: Heap<DueKey>,
+    held: Queue<DueKey>,
     /// Frontends whose waiters are handed nothing: no more than there are frontends.
     held_back: BTreeSet<u16>,
     ids: IdScheme,
@@ -88,10 +90,10 @@ impl Engine {
     pub fn new(settings: Settings) -> Engine {
         let kept = settings.has_default.then_some(TubeName::DEFAULT);
         Engine {
-            jobs: Jobs::default(),
+            jobs: Jobs::new(settings.ids.sequence_at()),
             tubes: Tubes::new(settings.hasher, kept),
             clients: Clients::default(),
-            held: Heap::default(),
+            held: Queue::default(),
             held_back: BTreeSet::new(),
             ids: settings.ids,
             next_sequence: 1,
@@ -199,13 +201,13 @@ impl Engine {
     /// Bytes that the jobs take, about.
     #[must_use]
     pub fn job_bytes(&self) -> usize {
-        self.jobs.len() * JOB_OVERHEAD_BYTES + self.body_bytes
+        self.jobs.bytes() + self.body_bytes
     }
 
     fn expire(&mut self, job: u32, host: &mut impl Host) {
-        if let JobState::Reserved { by } = self.jobs[job].record.state {
-            let id = self.jobs[job].record.id;
-            self.jobs[job].record.counts.timeouts += 1;
+        if let JobState::Reserved { by } = self.jobs.state(job) {
+            let id = self.jobs[job].id;
+            self.jobs.more_mut(job).counts.timeouts += 1;
             self.job_timeouts += 1;
             host.emit(self.clients[by].caller(Seq::NONE), Event::Expired { id });
         }
@@ -216,15 +218,15 @@ impl Engine {
         let Some(slot) = self.jobs.find(id) else {
             return host.emit(by.from, Event::NotFound);
         };
-        let job = &self.jobs[slot];
-        let record = &job.record;
+        let tube = self.jobs[slot].tube;
+        let record = self.jobs.record(slot);
         let left_secs = match record.state {
             JobState::Reserved { .. } | JobState::Delayed => record.deadline.secs_since(now),
             JobState::Ready | JobState::Offered { .. } | JobState::Buried => 0,
         };
         let stats = JobStats {
             id,
-            tube: self.tubes[job.tube].name.as_name(),
+            tube: self.tubes[tube].name.as_name(),
             state: record.state,
             pri: record.pri,
             age_secs: now.secs_since(record.created_at),

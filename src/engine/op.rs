@@ -2,7 +2,7 @@
 //! only vocabulary between the clients half and the queue half: one process passes it by
 //! reference, several encode it, and no command is written twice.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{JobId, Pri};
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
@@ -28,7 +28,7 @@ pub enum Op<'a> {
         tube: TubeName<'a>,
     },
     /// A new job for the tube in use: `Inserted`, `Draining` or `OutOfMemory`.
-    Put(Put),
+    Put(Put<'a>),
     /// The most urgent ready job of the watched tubes: `Reserved` or `Offered`, or `NoJob`, after
     /// which a session that waits is answered later.
     Reserve {
@@ -127,7 +127,7 @@ pub enum Op<'a> {
 
 /// A job as it comes from a client.
 #[derive(Clone, Debug)]
-pub struct Put {
+pub struct Put<'a> {
     /// The id that was taken for it when its command line came, if one was.
     pub id: Option<JobId>,
     /// When its command line came: its age counts from here.
@@ -139,7 +139,7 @@ pub struct Put {
     /// How long a session may hold it. At least 1 s.
     pub ttr: Secs,
     /// What it carries.
-    pub body: Body,
+    pub body: BodyCow<'a>,
 }
 
 /// How a reserve gets its job.

@@ -87,7 +87,7 @@ mod tests {
     }
 
     impl Journal for Told {
-        fn reserve_put(&mut self, _: TubeName<'_>, _: &Body) -> Result<(), NoRoom> {
+        fn reserve_put(&mut self, _: TubeName<'_>, _: &[u8]) -> Result<(), NoRoom> {
             Ok(())
         }
 

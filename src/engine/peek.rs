@@ -30,13 +30,13 @@ impl Engine {
     }
 
     fn show(&self, by: By, job: Option<u32>, host: &mut impl Host) {
-        match job.map(|job| &self.jobs[job]) {
+        match job {
             Some(job) => {
                 host.emit(
                     by.from,
                     Event::Found {
-                        id: job.record.id,
-                        body: &job.body,
+                        id: self.jobs[job].id,
+                        body: self.jobs.body(job),
                     },
                 );
             }

@@ -1,11 +1,10 @@
 //! put.
 
 use crate::base::ids::{JobId, SessionId};
-use crate::base::list::Links;
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
 use crate::engine::host::{Host, Record};
-use crate::engine::job::{Job, JobCounts, JobKey, JobRecord, JobState};
+use crate::engine::job::{JobCounts, JobKey, JobRecord, JobState};
 use crate::engine::op::Put;
 use crate::engine::{By, Engine};
 
@@ -19,7 +18,7 @@ impl Engine {
         Some(self.next_id(tube))
     }
 
-    pub(super) fn put(&mut self, now: Nanos, by: By, put: Put, host: &mut impl Host) {
+    pub(super) fn put(&mut self, now: Nanos, by: By, put: Put<'_>, host: &mut impl Host) {
         let Some(tube) = self.clients[by.client].using else {
             debug_assert!(false, "a session puts where it uses a tube");
             return host.emit(by.from, Event::NotFound);
@@ -42,34 +41,27 @@ impl Engine {
             JobState::Delayed
         };
         self.body_bytes += put.body.len();
-        let job = self.jobs.insert(Job {
-            record: JobRecord {
-                id,
-                pri: put.pri,
-                delay: put.delay,
-                ttr: put.ttr,
-                created_at: put.created_at,
-                deadline: now.after(put.delay),
-                counts: JobCounts::default(),
-                state,
-            },
-            body: put.body,
-            tube,
-            position: 0,
-            links: Links::NONE,
-        });
-        self.enter(job, state);
+        let record = JobRecord {
+            id,
+            pri: put.pri,
+            delay: put.delay,
+            ttr: put.ttr,
+            created_at: put.created_at,
+            deadline: now.after(put.delay),
+            counts: JobCounts::default(),
+            state,
+        };
+        let job = self.jobs.insert(&record, tube, &put.body);
+        self.enter(job, state, record.deadline);
         self.total_jobs += 1;
         let home = &mut self.tubes[tube];
         home.job_count += 1;
         home.total_jobs += 1;
-        let key = JobKey(job);
-        let (job, tube_name) = (&self.jobs[job], self.tubes[tube].name.as_name());
         host.append(Record::Put {
-            key,
-            job: &job.record,
-            tube: tube_name,
-            body: &job.body,
+            key: JobKey(job),
+            job: &record,
+            tube: self.tubes[tube].name.as_name(),
+            body: &put.body,
         });
         host.emit(by.from, Event::Inserted { id });
         self.serve(now, tube, host);

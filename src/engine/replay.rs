@@ -3,12 +3,11 @@
 
 use crate::base::body::Body;
 use crate::base::ids::JobId;
-use crate::base::list::Links;
 use crate::base::name::TubeName;
 use crate::base::slot::SLOT_BITS;
 use crate::base::time::{Nanos, Secs};
 use crate::engine::host::Record;
-use crate::engine::job::{Job, JobKey, JobRecord, JobState};
+use crate::engine::job::{JobKey, JobRecord, JobState};
 use crate::engine::tube::Pause;
 use crate::engine::{Engine, IdScheme};
 
@@ -43,15 +42,10 @@ impl Engine {
             job.deadline = self.burial_moment(job.deadline);
         }
         self.body_bytes += body.len();
-        let slot = self.jobs.insert(Job {
-            record: job,
-            body,
-            tube,
-            position: 0,
-            links: Links::NONE,
-        });
+        job.state = state;
+        let slot = self.jobs.insert(&job, tube, &body.into());
         self.tubes[tube].job_count += 1;
-        self.enter(slot, state);
+        self.enter(slot, state, job.deadline);
         self.skip_ids(job.id);
         Ok(JobKey(slot))
     }
@@ -86,16 +80,14 @@ impl Engine {
         self.next_sequence = self.next_sequence.max(sequence.saturating_add(1));
     }
 
-    /// The job as a journal would write it anew; None if there is none.
-    #[must_use]
-    pub fn record_of(&self, id: JobId) -> Option<Record<'_>> {
+    /// Gives `write` the job as a journal would write it anew; None if there is none.
+    pub fn write_anew<R>(&self, id: JobId, write: impl FnOnce(Record<'_>) -> R) -> Option<R> {
         let slot = self.jobs.find(id)?;
-        let job = &self.jobs[slot];
-        Some(Record::Put {
+        Some(write(Record::Put {
             key: JobKey(slot),
-            job: &job.record,
-            tube: self.tubes[job.tube].name.as_name(),
-            body: &job.body,
-        })
+            job: &self.jobs.record(slot),
+            tube: self.tubes[self.jobs[slot].tube].name.as_name(),
+            body: &self.jobs.body(slot),
+        }))
     }
 }

@@ -7,6 +7,7 @@ use crate::engine::client::{Reserve, Wait};
 use crate::engine::event::Event;
 use crate::engine::host::Host;
 use crate::engine::job::JobState;
+use crate::engine::jobs::Job;
 use crate::engine::op::Style;
 use crate::engine::tube::Waiter;
 use crate::engine::{By, Engine};
@@ -170,22 +171,25 @@ impl Engine {
     fn give(&mut self, now: Nanos, job: u32, by: By, style: Style, host: &mut impl Host) {
         match style {
             Style::Take => {
-                let deadline = now.after(self.jobs[job].record.ttr);
-                self.jobs[job].record.counts.reserves += 1;
+                let deadline = now.after(self.jobs[job].ttr);
                 self.make_reserved(job, by.client, deadline);
-                let job = &self.jobs[job];
+                self.jobs.more_mut(job).counts.reserves += 1;
                 let event = Event::Reserved {
-                    id: job.record.id,
+                    id: self.jobs[job].id,
                     deadline,
-                    body: &job.body,
+                    body: self.jobs.body(job),
                 };
                 host.emit(by.from, event);
             }
             Style::Offer => {
                 let deadline = now.after(Secs(OFFER_SECS_MAX));
                 self.make_offered(job, by.client, by.from.seq, deadline);
-                let record = &self.jobs[job].record;
-                let (id, pri, created_at) = (record.id, record.pri, record.created_at);
+                let Job {
+                    id,
+                    pri,
+                    created_at,
+                    ..
+                } = self.jobs[job];
                 host.emit(
                     by.from,
                     Event::Offered {
@@ -202,7 +206,7 @@ impl Engine {
     fn offered(&self, by: By, id: JobId) -> Option<u32> {
         match self.clients[by.client].reserve {
             Reserve::Offered { seq, job } if seq == by.from.seq => {
-                (self.jobs[job].record.id == id).then_some(job)
+                (self.jobs[job].id == id).then_some(job)
             }
             Reserve::Offered { .. } | Reserve::Waiting(_) | Reserve::None => None,
         }
@@ -210,7 +214,7 @@ impl Engine {
 
     /// Anything but a job that somebody has or is about to have.
     fn can_reserve_by_id(&self, job: u32) -> bool {
-        match self.jobs[job].record.state {
+        match self.jobs.state(job) {
             JobState::Ready | JobState::Delayed | JobState::Buried => true,
             JobState::Reserved { .. } | JobState::Offered { .. } => false,
         }

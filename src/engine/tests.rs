@@ -1,6 +1,6 @@
 //! Life stories of jobs, told to an engine whose clock is a number.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::hash::NameHasher;
 use crate::base::ids::{Caller, JobId, Pri, Seq, SessionId};
 use crate::base::name::TubeName;
@@ -110,7 +110,7 @@ impl World {
             pri: Pri(pri),
             delay: Secs(delay),
             ttr: Secs(ttr),
-            body: Body::copy_of(b"work"),
+            body: BodyCow::Borrowed(b"work"),
         };
         self.ask(name, Op::Put(put));
     }

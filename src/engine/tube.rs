@@ -7,6 +7,7 @@ use crate::base::ids::JobId;
 use crate::base::list::List;
 use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::ordset::OrdSet;
+use crate::base::queue::Queue;
 use crate::base::slab::Slab;
 use crate::base::slot::Slot;
 use crate::base::time::{Nanos, Secs};
@@ -19,8 +20,8 @@ pub(super) struct Tube {
     pub(super) name: TubeNameBuf,
     name_hash: u64,
     pub(super) slot: Slot,
-    pub(super) ready: Heap<ReadyKey>,
-    pub(super) delayed: Heap<DueKey>,
+    pub(super) ready: Queue<ReadyKey>,
+    pub(super) delayed: Queue<DueKey>,
     pub(super) buried: List,
     /// Jobs by state, those on offer among the ready ones.
     pub(super) gauges: JobGauges,
@@ -74,8 +75,8 @@ impl Tube {
             name: name.into(),
             name_hash,
             slot: Slot::of(name),
-            ready: Heap::default(),
-            delayed: Heap::default(),
+            ready: Queue::default(),
+            delayed: Queue::default(),
             buried: List::default(),
             gauges: JobGauges::default(),
             waiters: Vec::new(),
@@ -302,6 +303,15 @@ pub enum IdScheme {
 }
 
 impl IdScheme {
+    /// The bit of an id at which the number in the sequence begins.
+    #[must_use]
+    pub fn sequence_at(self) -> u32 {
+        match self {
+            IdScheme::Plain => 0,
+            IdScheme::Slotted => crate::base::slot::SLOT_BITS,
+        }
+    }
+
     /// The id of the job with this number in the sequence, in a tube of `slot`.
     #[must_use]
     pub fn id(self, sequence: u64, slot: Slot) -> JobId {

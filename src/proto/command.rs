@@ -212,8 +212,8 @@ impl Kind {
         Kind::PauseTube,
     ];
 
-    /// Those of [`Kind::ALL`] whose prefix begins with `byte`, in the same order. A line is compared
-    /// with these only.
+    /// Those of [`Kind::ALL`] whose prefix begins with `byte`, in the same order. A line is
+    /// compared with no others.
     fn beginning_with(byte: u8) -> &'static [Kind] {
         match byte {
             b'p' => &[

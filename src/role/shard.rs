@@ -171,9 +171,11 @@ impl<J: ShardJournal> Shard<J> {
         while (moved < most || self.journal.is_moving())
             && let Some(id) = self.journal.next_move(urgent)
         {
-            if let Some(record) = self.engine.record_of(id) {
-                moved += self.journal.move_job(record);
-            }
+            let journal = &mut self.journal;
+            let written = self
+                .engine
+                .write_anew(id, |record| journal.move_job(record));
+            moved += written.unwrap_or(0);
         }
         moved
     }
@@ -223,7 +225,7 @@ impl<J: ShardJournal> Shards for Shard<J> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::body::Body;
+    use crate::base::body::BodyCow;
     use crate::base::hash::NameHasher;
     use crate::base::ids::{Pri, Seq};
     use crate::base::name::TubeName;
@@ -279,7 +281,7 @@ mod tests {
                 pri: Pri(0),
                 delay: Secs(0),
                 ttr: Secs(9),
-                body: Body::copy_of(b"work"),
+                body: BodyCow::Borrowed(b"work"),
             })
         };
         for frontend in [5, 3] {

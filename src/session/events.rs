@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{JobId, Seq, ShardId, ShardSet};
 use crate::base::limits::SPARE_RESERVATIONS_MAX;
 use crate::base::name::{TubeName, TubeNameBuf};
@@ -44,7 +44,11 @@ impl Session {
             Event::Using => self.on_using(ear),
             Event::Watching => self.on_watching(ear),
             Event::Ignored => self.on_ignored(ear),
-            Event::Reserved { id, deadline, body } => self.on_reserved(id, deadline, body, ear),
+            Event::Reserved {
+                id,
+                deadline,
+                ref body,
+            } => self.on_reserved(id, deadline, body, ear),
             Event::NoJob => self.on_told(shard, seq, Told::NoJob, ear),
             Event::Gone => self.on_told(shard, seq, Told::Gone, ear),
             Event::Cancelled => self.on_told(shard, seq, Told::Cancelled, ear),
@@ -79,7 +83,7 @@ impl Session {
                 });
             }
             Event::KickedJob => self.answer_line(reply::KICKED, replies),
-            Event::Found { id, body } => {
+            Event::Found { id, ref body } => {
                 self.body_asked = false;
                 self.answer(replies, |replies| replies.found(id, body));
             }
@@ -134,7 +138,7 @@ impl Session {
     }
 
     /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
-    fn on_reserved(&mut self, id: JobId, deadline: Nanos, body: &Body, ear: Ear<'_>) {
+    fn on_reserved(&mut self, id: JobId, deadline: Nanos, body: &BodyCow<'_>, ear: Ear<'_>) {
         self.hold(id, deadline, ear.desk);
         self.body_asked = false;
         if let Pending::Reserving { .. } = self.pending {

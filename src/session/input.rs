@@ -9,7 +9,7 @@
 use std::collections::TryReserveError;
 use std::mem;
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::base::limits::{
     BODY_GATHER_LEN_MAX, BODY_LEN_MAX_CEILING, BODY_RESERVE_LEN_MAX, LINE_LEN_MAX,
 };
@@ -41,7 +41,7 @@ pub enum Item<'a> {
         body_len: Option<u32>,
     },
     /// The body that was expected, without its CR LF.
-    Body(Body),
+    Body(BodyCow<'a>),
     /// As many bytes as were expected, but the last two were not CR LF. They have been thrown away.
     BodyUnterminated,
     /// What was to be thrown away has been.
@@ -245,7 +245,7 @@ impl Collected {
             return Item::BodyUnterminated;
         }
         self.bytes.truncate(self.bytes.len() - CRLF.len());
-        Item::Body(Body::from_vec(self.bytes))
+        Item::Body(Body::from_vec(self.bytes).into())
     }
 }
 
@@ -296,7 +296,7 @@ fn gather<'a>(whole_len: usize, bytes: &mut &'a [u8]) -> Step<'a> {
         return Step::Wait(State::Gathering { whole_len });
     };
     Step::Done(match whole.strip_suffix(CRLF) {
-        Some(body) => Item::Body(Body::copy_of(body)),
+        Some(body) => Item::Body(BodyCow::Borrowed(body)),
         None => Item::BodyUnterminated,
     })
 }

@@ -17,7 +17,7 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::hash::NameHasher;
 use crate::base::ids::{JobId, Pri, Seq, SessionId, ShardId, ShardSet};
 use crate::base::limits::SAFETY_MARGIN_SECS;
@@ -97,7 +97,7 @@ pub(crate) struct PutLine {
 
 impl PutLine {
     /// The put that the line and the body make.
-    pub(crate) fn with(self, body: Body) -> Put {
+    pub(crate) fn with(self, body: BodyCow<'_>) -> Put<'_> {
         let PutLine {
             id,
             created_at,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::base::ids::JobId;
 use crate::base::limits::BODY_COPY_LEN_MAX;
 use crate::engine::host::Ticket;
@@ -81,13 +81,13 @@ impl Replies {
     }
 
     /// Appends `RESERVED` with the job.
-    pub fn reserved(&mut self, id: JobId, body: &Body) {
+    pub fn reserved(&mut self, id: JobId, body: &BodyCow<'_>) {
         reply::write_reserved(&mut self.text, id, body.len());
         self.body(body);
     }
 
     /// Appends `FOUND` with the job.
-    pub fn found(&mut self, id: JobId, body: &Body) {
+    pub fn found(&mut self, id: JobId, body: &BodyCow<'_>) {
         reply::write_found(&mut self.text, id, body.len());
         self.body(body);
     }
@@ -149,14 +149,14 @@ impl Replies {
         self.shared.shrink_to(0);
     }
 
-    fn body(&mut self, body: &Body) {
+    fn body(&mut self, body: &BodyCow<'_>) {
         if body.len() <= BODY_COPY_LEN_MAX {
             self.text.extend_from_slice(body);
         } else {
             self.shared_len += body.len();
             self.shared.push_back(Shared {
                 at: self.text.len(),
-                body: body.clone(),
+                body: body.to_body(),
             });
         }
         self.text.extend_from_slice(CRLF);
@@ -188,7 +188,7 @@ mod tests {
             let mut expected = Vec::new();
             for (len, id) in lens.into_iter().zip(1..) {
                 let body = Body::copy_of(&vec![b'a' + id as u8; len]);
-                replies.found(JobId(id), &body);
+                replies.found(JobId(id), &body.clone().into());
                 expected.extend_from_slice(format!("FOUND {id} {len}\r\n").as_bytes());
                 expected.extend_from_slice(&body);
                 expected.extend_from_slice(b"\r\n");
@@ -210,7 +210,7 @@ mod tests {
     fn a_large_body_is_shared_until_it_is_sent() {
         let mut replies = Replies::default();
         let body = Body::copy_of(&[7; BODY_COPY_LEN_MAX + 1]);
-        replies.found(JobId(1), &body);
+        replies.found(JobId(1), &body.clone().into());
         assert_eq!(body.holders(), 2);
         replies.advance(replies.len() - 2);
         assert_eq!(body.holders(), 1);
@@ -222,7 +222,7 @@ mod tests {
     fn a_small_body_is_copied() {
         let mut replies = Replies::default();
         let body = Body::copy_of(&[7; BODY_COPY_LEN_MAX]);
-        replies.found(JobId(1), &body);
+        replies.found(JobId(1), &body.clone().into());
         assert_eq!(body.holders(), 1);
     }
 }

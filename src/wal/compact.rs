@@ -8,7 +8,6 @@
 
 use std::io;
 
-use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::name::TubeName;
 use crate::engine::job::{JobKey, JobRecord};
@@ -162,7 +161,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         key: JobKey,
         job: &JobRecord,
         tube: TubeName<'_>,
-        body: &Body,
+        body: &[u8],
     ) -> u64 {
         let Some(at) = self.oldest_needed() else {
             return 0;

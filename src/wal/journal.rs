@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::base::body::Body;
 use crate::base::ids::JobId;
 use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::time::{NANOS_PER_SEC, Nanos, Secs};
@@ -204,7 +203,7 @@ impl<S: Storage, F: Format> Wal<S, F> {
         key: JobKey,
         job: &JobRecord,
         tube: TubeName<'_>,
-        body: &Body,
+        body: &[u8],
     ) -> u64 {
         let image = self.clocks.image::<F>(job, body_len(body));
         let len = self.write_entry(&Entry::Full {
@@ -496,7 +495,7 @@ const PENDING_KEPT: usize = 256 * 1024;
 const BLOCK_LEN: u64 = 4096;
 
 impl<S: Storage, F: Format> Journal for Wal<S, F> {
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &[u8]) -> Result<(), NoRoom> {
         self.make_room_for_put(F::full_len(tube, body.len()))
     }
 
@@ -683,6 +682,6 @@ impl<S: Storage, F: Format> ShardJournal for Wal<S, F> {
 }
 
 /// Length of a body in bytes. No body is longer than the protocol can say.
-fn body_len(body: &Body) -> u32 {
+fn body_len(body: &[u8]) -> u32 {
     u32::try_from(body.len()).unwrap_or(u32::MAX)
 }

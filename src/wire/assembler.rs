@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::base::ids::Seq;
 use crate::base::limits::ASSEMBLY_OVERHEAD_BYTES;
 use crate::wire::frame::Frame;
@@ -34,7 +34,7 @@ pub struct Message<'a> {
     /// The body, if the kind has one. None although it has one if there was no memory to put it
     /// together: whoever takes the message looks for that before it is decoded, which would refuse
     /// it as too short. Its sender has done nothing wrong.
-    pub body: Option<Body>,
+    pub body: Option<BodyCow<'a>>,
 }
 
 /// See the module's description.
@@ -107,7 +107,10 @@ impl Assembler {
             session: header.session,
             request: header.request,
             meta: Cow::Borrowed(frame.meta),
-            body: header.kind.has_body().then(|| Body::copy_of(frame.part)),
+            body: header
+                .kind
+                .has_body()
+                .then_some(BodyCow::Borrowed(frame.part)),
         }))
     }
 
@@ -156,7 +159,7 @@ impl Assembler {
                 session: header.session,
                 request: whole.request,
                 meta: Cow::Owned(whole.meta),
-                body: whole.body.map(Body::from_vec),
+                body: whole.body.map(|body| Body::from_vec(body).into()),
             }
         }))
     }

@@ -2,7 +2,7 @@
 //! are 8 bytes, a priority and a count 4, a name a byte with its length and its bytes. Statistics
 //! are those of [`crate::wire::stats`]; a body is the frame's.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{Caller, JobId, Pri};
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
@@ -48,7 +48,7 @@ pub fn kind_of(event: &Event<'_>) -> EventKind {
 
 /// The body that goes with `event`: whoever sends it in parts has to keep it.
 #[must_use]
-pub fn body_of<'a>(event: &Event<'a>) -> Option<&'a Body> {
+pub fn body_of<'a, 'b>(event: &'a Event<'b>) -> Option<&'a BodyCow<'b>> {
     if let Event::Reserved { body, .. } | Event::Found { body, .. } = event {
         Some(body)
     } else {
@@ -124,7 +124,7 @@ fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
 pub fn decode<'a>(
     kind: EventKind,
     meta: &'a [u8],
-    body: Option<&'a Body>,
+    body: Option<BodyCow<'a>>,
 ) -> Result<Event<'a>, DecodeError> {
     let mut fields = Cursor::new(meta);
     let from = &mut fields;

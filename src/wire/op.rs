@@ -3,7 +3,7 @@
 //! or a style 1. A put has its id (0 for none), its moment in 8 bytes, priority, delay and time to
 //! run; its body is the frame's.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{Caller, JobId, Pri};
 use crate::base::limits::TTR_SECS_MIN;
 use crate::base::time::{Nanos, Secs};
@@ -48,7 +48,7 @@ pub fn kind_of(op: &Op<'_>) -> OpKind {
 
 /// The body that goes with `op`: whoever sends it in parts has to keep it.
 #[must_use]
-pub fn body_of<'a>(op: &'a Op<'_>) -> Option<&'a Body> {
+pub fn body_of<'a, 'b>(op: &'a Op<'b>) -> Option<&'a BodyCow<'b>> {
     if let Op::Put(put) = op {
         Some(&put.body)
     } else {
@@ -128,7 +128,11 @@ fn write_put(out: &mut Vec<u8>, put: &Put) {
 ///
 /// # Errors
 /// [`DecodeError`] if it is none.
-pub fn decode(kind: OpKind, meta: &[u8], body: Option<Body>) -> Result<Op<'_>, DecodeError> {
+pub fn decode<'a>(
+    kind: OpKind,
+    meta: &'a [u8],
+    body: Option<BodyCow<'a>>,
+) -> Result<Op<'a>, DecodeError> {
     let mut fields = Cursor::new(meta);
     let from = &mut fields;
     let op = match kind {
@@ -187,7 +191,7 @@ fn read_style(from: &mut Cursor<'_>) -> Result<Style, DecodeError> {
     }
 }
 
-fn read_put(from: &mut Cursor<'_>, body: Body) -> Result<Put, DecodeError> {
+fn read_put<'a>(from: &mut Cursor<'_>, body: BodyCow<'a>) -> Result<Put<'a>, DecodeError> {
     let id = from.u64()?;
     let put = Put {
         id: (id != 0).then_some(JobId(id)),

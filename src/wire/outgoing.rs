@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::wire::frame::Rest;
 
 /// See the module's description. Nothing costs more than the logarithm of the number of sessions
@@ -62,10 +62,10 @@ impl Outgoing {
         &mut self,
         out: &mut Vec<u8>,
         session: u64,
-        body: Option<&Body>,
+        body: Option<&BodyCow<'_>>,
         write: impl FnOnce(&mut Vec<u8>) -> Option<Rest>,
     ) {
-        let keep = |rest: Option<Rest>| rest.zip(body.cloned());
+        let keep = |rest: Option<Rest>| Some((rest?, body?.to_body()));
         if let Some(unfinished) = self.find(session) {
             let mut bytes = Vec::new();
             let rest = keep(write(&mut bytes));

@@ -150,14 +150,14 @@ impl Values {
         }
     }
 
-    fn put(&self) -> Put {
+    fn put(&self) -> Put<'_> {
         Put {
             id: self.flag.then_some(JobId(self.longs[0].max(1))),
             created_at: Nanos(self.longs[1]),
             pri: Pri(self.ints[0]),
             delay: Secs(self.ints[1]),
             ttr: Secs(self.ints[2].max(1)),
-            body: self.body.clone(),
+            body: self.body.clone().into(),
         }
     }
 
@@ -199,7 +199,7 @@ impl Values {
     }
 
     fn event(&self, kind: EventKind) -> Event<'_> {
-        let (id, deadline, body) = (self.id(), Nanos(self.longs[1]), &self.body);
+        let (id, deadline, body) = (self.id(), Nanos(self.longs[1]), self.body.clone().into());
         match kind {
             EventKind::Using => Event::Using,
             EventKind::Watching => Event::Watching,
@@ -307,7 +307,7 @@ fn shown(message: &Message<'_>) -> Result<String, DecodeError> {
     let said = match message.kind {
         Kind::Control(kind) => format!("{:?}", control::decode(kind, &message.meta)?),
         Kind::Op(kind) => format!("{:?}", op::decode(kind, &message.meta, body.cloned())?),
-        Kind::Event(kind) => format!("{:?}", event::decode(kind, &message.meta, body)?),
+        Kind::Event(kind) => format!("{:?}", event::decode(kind, &message.meta, body.cloned())?),
     };
     Ok(format!("{said} {:?}", body.map(|body| body.to_vec())))
 }
@@ -548,11 +548,12 @@ fn a_body_on_its_way_is_neither_copied_nor_allocated_at_once() {
     let (mut out, mut outgoing) = (Vec::new(), Outgoing::default());
     let event = Event::Found {
         id: JobId(1),
-        body: &body,
+        body: body.clone().into(),
     };
-    outgoing.push(&mut out, 5, Some(&body), |out| {
+    outgoing.push(&mut out, 5, event::body_of(&event), |out| {
         event::write(out, ENDS, caller(5), &event, BODY_PART_LEN_MAX)
     });
+    drop(event);
     assert_eq!(body.holders(), 2);
     assert!(out.len() < BODY_PART_LEN_MAX + 100);
     let mut assembler = Assembler::new(11 << 20);
@@ -680,7 +681,7 @@ fn check_any(bytes: &[u8], from: Sender) {
             Ok(asked) => op::write(&mut again, ENDS, who, &asked, most),
             Err(_) => return,
         },
-        Kind::Event(kind) => match event::decode(kind, &message.meta, body) {
+        Kind::Event(kind) => match event::decode(kind, &message.meta, body.cloned()) {
             Ok(event) => event::write(&mut again, ENDS, who, &event, most),
             Err(_) => return,
         },

@@ -419,7 +419,7 @@ impl<F: Form> Life<F> {
             pri,
             delay,
             ttr: Secs(1 + self.random.below(4) as u32),
-            body: Body::from_vec(bytes),
+            body: Body::from_vec(bytes).into(),
         };
         self.ask(session, Op::Put(put))
     }

@@ -43,7 +43,7 @@ impl Naive {
             state,
             since: 0,
             is_astray: false,
-            body: put.body,
+            body: put.body.into_body(),
         });
         let job = &self.jobs[self.jobs.len() - 1];
         asked.scribe.append(Record::Put {

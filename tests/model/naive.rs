@@ -426,7 +426,7 @@ impl Naive {
                 let job = &mut self.jobs[at];
                 job.counts.reserves += 1;
                 job.deadline = now.after(job.ttr);
-                let (id, deadline, body) = (job.id, job.deadline, &job.body);
+                let (id, deadline, body) = (job.id, job.deadline, job.body.clone().into());
                 scribe.emit(to, Event::Reserved { id, deadline, body });
             }
             Style::Offer => {

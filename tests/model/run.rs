@@ -413,7 +413,7 @@ impl World {
                 pri: Pri(pri),
                 delay: Secs(delay),
                 ttr: Secs(ttr),
-                body: self.body(len),
+                body: self.body(len).into(),
             }),
             Ask::Reserve { offer, wait } => Op::Reserve {
                 style: if offer { Style::Offer } else { Style::Take },

@@ -113,7 +113,7 @@ impl Outbox for Scribe {
 }
 
 impl Journal for Scribe {
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &[u8]) -> Result<(), NoRoom> {
         let room = self.take_room();
         let bytes = body.escape_ascii();
         self.lines
@@ -138,7 +138,7 @@ impl Journal for Scribe {
                 let entry = Entry::Put {
                     job: *job,
                     tube: tube.into(),
-                    body: body.clone(),
+                    body: Body::copy_of(body),
                 };
                 (entry, line)
             }

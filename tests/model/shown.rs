@@ -14,7 +14,10 @@ use super::{Asked, Job, Naive, Session, State};
 impl Naive {
     pub(super) fn show(&self, asked: &mut Asked<'_>, job: Option<usize>) {
         match job.map(|job| &self.jobs[job]) {
-            Some(Job { id, body, .. }) => asked.say(Event::Found { id: *id, body }),
+            Some(Job { id, body, .. }) => asked.say(Event::Found {
+                id: *id,
+                body: body.clone().into(),
+            }),
             None => asked.say(Event::NotFound),
         }
     }

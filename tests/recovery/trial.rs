@@ -281,7 +281,7 @@ impl Run {
             pri: Pri(body_len as u32),
             delay: Secs(delay),
             ttr: Secs(2),
-            body: Body::copy_of(&vec![b'x'; body_len]),
+            body: Body::from_vec(vec![b'x'; body_len]).into(),
         }));
         if let Some(id) = self.said.inserted {
             assert!(id > self.highest && id < JobId::UNCOUNTED);

@@ -157,7 +157,7 @@ impl Channel {
         let before = self.mirror.held();
         if let Ok(Some(message)) = self.mirror.take(frame) {
             self.interleaved += u64::from(before > 0 && before == self.mirror.held());
-            let event = event::decode(kind, &message.meta, message.body.as_ref());
+            let event = event::decode(kind, &message.meta, message.body);
             note(to, &event.expect("owners say what can be understood"));
         }
     }

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use beanshard::base::body::Body;
 use beanshard::base::ids::JobId;
 use beanshard::base::name::TubeName;
 use beanshard::base::time::Nanos;
@@ -62,7 +61,7 @@ impl Scribe {
 }
 
 impl Journal for Scribe {
-    fn reserve_put(&mut self, tube: TubeName<'_>, body: &Body) -> Result<(), NoRoom> {
+    fn reserve_put(&mut self, tube: TubeName<'_>, body: &[u8]) -> Result<(), NoRoom> {
         self.reserve(|wal| wal.reserve_put(tube, body))
     }
 

@@ -159,7 +159,7 @@ impl Truth {
                 return self.end_offer(*id, who, Some(seq));
             }
             Op::Unuse | Op::Cancel | Op::Accept { .. } | Op::Stats | Op::ListTubes => return,
-            Op::Put(put) => self.putting = Some((put.created_at, put.body.clone())),
+            Op::Put(put) => self.putting = Some((put.created_at, put.body.to_body())),
             Op::Reserve { .. } => self.replace_offer(shard, who),
             _ if introduces => return,
             _ => {}

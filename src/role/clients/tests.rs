@@ -264,7 +264,7 @@ fn a_client_that_does_not_read_goes_on_when_it_reads_though_it_was_called_before
     rig.settle();
     rig.answer(Event::Found {
         id: JobId(1),
-        body: &body,
+        body: body.clone().into(),
     });
     rig.resume(1);
     rig.told();
@@ -305,7 +305,7 @@ fn a_lost_session_whose_client_does_not_read_is_closed() {
     rig.settle();
     rig.answer(Event::Found {
         id: JobId(1),
-        body: &body,
+        body: body.clone().into(),
     });
     assert!(!rig.is_empty());
     rig.reach(Reach::Down(SHARD));

@@ -1,6 +1,6 @@
 //! What is cut off the input and what it comes to: commands, bodies, and what was thrown away.
 
-use crate::base::body::Body;
+use crate::base::body::BodyCow;
 use crate::base::ids::{Seq, SessionId, ShardSet};
 use crate::base::time::Nanos;
 use crate::engine::op::Op;
@@ -67,13 +67,15 @@ impl<S: Shards> Sessions<S> {
         Taken::Taken
     }
 
-    fn take_body(&mut self, now: Nanos, id: SessionId, body: Body) {
+    fn take_body(&mut self, now: Nanos, id: SessionId, body: BodyCow<'_>) {
         let slot = id.slot();
         self.hall.ledger.trace(id, || {
             Traced::Body(self.hall.entries[slot].session.putting_id())
         });
         if let Some(until) = self.hall.put_waits_until(now, slot, &self.shards) {
-            self.hall.entries[slot].session.hold_put(body, until);
+            self.hall.entries[slot]
+                .session
+                .hold_put(body.into_body(), until);
             self.hall.enter_queue(slot);
             self.hall.update_moment(id);
         } else {
@@ -83,7 +85,7 @@ impl<S: Shards> Sessions<S> {
     }
 
     /// Asks for the job of the session's put to be made, which has come to its end.
-    pub(super) fn submit_put(&mut self, now: Nanos, id: SessionId, body: Body) {
+    pub(super) fn submit_put(&mut self, now: Nanos, id: SessionId, body: BodyCow<'_>) {
         let session = &mut self.hall.entries[id.slot()].session;
         if let Some((line, shard, seq)) = session.finish_put() {
             self.ask(now, id, seq, ShardSet::of(shard), Op::Put(line.with(body)));

@@ -124,7 +124,7 @@ impl<S: Shards> Sessions<S> {
             return;
         };
         let id = self.hall.entries[slot].session.id();
-        self.submit_put(now, id, body);
+        self.submit_put(now, id, body.into());
         self.hall.touch(slot);
     }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::body::Body;
+use crate::base::body::{Body, BodyCow};
 use crate::base::ids::Pri;
 use crate::base::limits::GATHER_SECS_MAX;
 use crate::base::property_config;

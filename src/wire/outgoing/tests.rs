@@ -108,7 +108,10 @@ fn push(outgoing: &mut Outgoing, out: &mut Vec<u8>, session: u64, body_len: usiz
     let (kind, body) = if body_len == 0 {
         (OpKind::Cancel, None)
     } else {
-        (OpKind::Put, Some(Body::copy_of(&vec![b'x'; body_len])))
+        (
+            OpKind::Put,
+            Some(BodyCow::from(Body::from_vec(vec![b'x'; body_len]))),
+        )
     };
     let head = Head::about(ENDS, Kind::Op(kind), about);
     outgoing.push(out, session, body.as_ref(), |out| {

@@ -10,7 +10,7 @@ fn reserved(body: &Body, id: u64) -> Event<'_> {
     Event::Reserved {
         id: JobId(id),
         deadline: Nanos(2_000 * SECOND),
-        body,
+        body: body.clone().into(),
     }
 }
 

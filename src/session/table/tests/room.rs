@@ -12,9 +12,9 @@ fn world(clients: usize, max: usize) -> World {
 /// The client is answered with `len` bytes and more, which it does not read.
 fn owe(world: &mut World, client: usize, len: usize) {
     world.say(client, "peek-ready\r\n");
-    let body = Body::copy_of(&vec![b'x'; len]);
+    let body = BodyCow::from(Body::from_vec(vec![b'x'; len]));
     let id = JobId(1);
-    world.hear(client, home(), 1, Event::Found { id, body: &body });
+    world.hear(client, home(), 1, Event::Found { id, body });
     world.told();
 }
 
@@ -65,10 +65,9 @@ fn who_waits_for_room_goes_on_first_come_first_as_long_as_there_is_some() {
     assert_eq!(world.table.hall.queues.front(Place::Replies), Some(1));
     world.feed(2);
     assert_eq!(world.told(), ["2 home 1 PeekReady"]);
-    let body = Body::copy_of(&[b'x'; 200]);
     let found = Event::Found {
         id: JobId(1),
-        body: &body,
+        body: BodyCow::Borrowed(&[b'x'; 200]),
     };
     world.hear(2, home(), 1, found);
     assert_eq!(world.told(), [""; 0], "that was all the room");
@@ -104,8 +103,8 @@ fn of_the_asks_that_bring_a_body_one_is_under_way() {
     );
     world.hear(0, home(), 1, Event::Kicked { count: 1 });
     assert_eq!(world.told(), [""; 0]);
-    let (id, body) = (JobId(1), Body::copy_of(b"x"));
-    world.hear(0, home(), 2, Event::Found { id, body: &body });
+    let (id, body) = (JobId(1), BodyCow::Borrowed(b"x"));
+    world.hear(0, home(), 2, Event::Found { id, body });
     assert_eq!(world.told(), ["0 home 4 PeekBuried", "0 home 5 Kick"]);
     world.hear(0, home(), 3, Event::Kicked { count: 2 });
     world.hear(0, home(), 4, Event::NotFound);
