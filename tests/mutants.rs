@@ -24,8 +24,11 @@ const SESSIONS: &str = "sessions_keep_their_promises_over_any_shards";
 /// Owners with binlogs, through crashes.
 const BINLOGS: &str = "owners_keep_what_they_have_confirmed_through_any_crash";
 
+/// A shard in the process, and the same over a link.
+const TWIN: &str = "one_shard_answers_alike_near_and_far";
+
 /// Seeds that are tried with each.
-const SEEDS: [(&str, &str); 2] = [(SESSIONS, "256"), (BINLOGS, "64")];
+const SEEDS: [(&str, &str); 3] = [(SESSIONS, "256"), (BINLOGS, "64"), (TWIN, "256")];
 
 /// Steps of each.
 const STEPS: &str = "4000";
@@ -136,6 +139,30 @@ const MUTANTS: &[Mutant] = &[
             "for session in end.sessions() {",
             "for session in end.sessions().into_iter().take(0) {",
         )],
+    },
+    Mutant {
+        what: "what is behind a reserve that waits is done at once",
+        test: TWIN,
+        file: "src/role/hub.rs",
+        changes: &[(
+            "if kind.refers_back() || !end.keeps(from.session) {",
+            "if kind.refers_back() || from.session.number > 0 {",
+        )],
+    },
+    Mutant {
+        what: "the end of a wait that comes late ends a later one",
+        test: SESSIONS,
+        file: "src/engine/reserve.rs",
+        changes: &[(
+            "if wait.is_some_and(|wait| wait.seq == by.from.seq) {",
+            "if wait.is_some_and(|wait| wait.seq >= by.from.seq) {",
+        )],
+    },
+    Mutant {
+        what: "the time of a reserve behind others runs before its turn",
+        test: TWIN,
+        file: "src/session/commands.rs",
+        changes: &[("is_alone.then_some(room.now)", "Some(room.now)")],
     },
     Mutant {
         what: "an answer leaves before it is confirmed",

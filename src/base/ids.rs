@@ -213,6 +213,14 @@ impl ShardSet {
         self.0.count_ones() as usize
     }
 
+    /// The shard, if the set is of just one.
+    #[must_use]
+    pub fn sole(self) -> Option<ShardId> {
+        self.0
+            .is_power_of_two()
+            .then(|| ShardId(self.0.trailing_zeros() as u8))
+    }
+
     /// The highest shard in the set, and the others. None if there is no shard.
     #[must_use]
     pub fn split_last(self) -> Option<(ShardId, ShardSet)> {
@@ -275,6 +283,12 @@ mod tests {
         assert_eq!(ShardSet::first(3).common(set), ShardSet::EMPTY);
         assert_eq!(ShardSet::first(64).common(set), set);
         assert_eq!(ShardSet::EMPTY.split_last(), None);
+        assert_eq!(ShardSet::of(ShardId(63)).sole(), Some(ShardId(63)));
+        assert!(
+            [ShardSet::EMPTY, set.with(ShardSet::first(2))]
+                .iter()
+                .all(|s| s.sole().is_none())
+        );
         let (last, others) = ShardSet::first(64).split_last().unwrap();
         assert_eq!((last, others), (ShardId(63), ShardSet::first(63)));
     }

@@ -56,6 +56,23 @@ const _: () = assert!(
     "a few clients that do not read are not everybody's affair"
 );
 
+/// Asks of a session that may be under way behind a reserve that is not answered, or together with
+/// others that are answered with a job.
+pub const AHEAD_ASKS_MAX: u32 = 64;
+
+/// Largest body in bytes of a put that is sent behind a reserve that is not answered. The owner
+/// keeps it while the session waits.
+pub const AHEAD_PUT_LEN_MAX: u32 = 512;
+
+const _: () = assert!(
+    AHEAD_ASKS_MAX as usize * AHEAD_PUT_LEN_MAX as usize <= READ_AHEAD_BYTES_MAX,
+    "what owners keep of a client that waits is no more than is read ahead of it"
+);
+
+/// Largest body in bytes of the job that a session was given last with which it may be given
+/// several at once: who is given large ones is given them one by one.
+pub const AHEAD_REPLY_LEN_MAX: usize = 4 * 1024;
+
 /// Seconds within which all processes have to answer `stats` and `list-tubes`.
 pub const GATHER_SECS_MAX: u32 = 1;
 
@@ -99,6 +116,9 @@ pub const SPARE_REPLIES_MAX: usize = 256;
 
 /// Bytes of text that each of them keeps room for: the replies to some hundred commands.
 pub const SPARE_REPLY_LEN_MAX: usize = 16 * 1024;
+
+/// Records of reserves, of sessions that have been answered, that are kept for the next ones.
+pub const SPARE_RESERVES_MAX: usize = 256;
 
 /// Memory for the reservations of a session that is kept for the next one, in sessions. More than
 /// these that begin to hold a job while none lets go of its last cost an allocation each.

@@ -13,6 +13,7 @@ use rustc_hash::FxBuildHasher;
 use crate::base::ids::{Caller, Seq, SessionId};
 use crate::base::limits::{BODY_PART_LEN_MAX, LINK_BACKLOG_BYTES_MAX, LINK_BODIES_BYTES_MAX};
 use crate::channel::Terms;
+use crate::channel::behind::{Behind, Kept};
 use crate::channel::held::Held;
 use crate::channel::speaker::Speaker;
 use crate::engine::event::Event;
@@ -49,12 +50,14 @@ pub struct FarEnd {
 }
 
 /// An attached session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Known {
     /// The last of its requests.
     last: Seq,
     /// Bytes of credit that the request took of which not all has come.
     cost: u64,
+    /// Only there while the session waits, or has asks that are kept.
+    behind: Option<Box<Behind>>,
 }
 
 /// What a frontend has asked.
@@ -143,12 +146,75 @@ impl FarEnd {
         }
     }
 
-    /// The session is told something. It leaves when `ticket` is confirmed, and after all that was
-    /// said before.
-    pub fn event(&mut self, ticket: Ticket, to: Caller, event: &Event<'_>) {
-        if !self.sessions.contains_key(&to.session.number) {
-            return;
+    /// The session asks to be given a job as soon as there is one: until it is answered what it
+    /// asks meanwhile is to be kept.
+    pub fn begin_wait(&mut self, from: Caller) {
+        if let Some(known) = self.sessions.get_mut(&from.session.number) {
+            known.behind.get_or_insert_default().begin_wait(from.seq);
         }
+    }
+
+    /// Whether what the session asks is to be kept.
+    #[must_use]
+    pub fn keeps(&self, session: SessionId) -> bool {
+        let known = self.sessions.get(&session.number);
+        known
+            .and_then(|known| known.behind.as_ref())
+            .is_some_and(|behind| behind.is_in_the_way())
+    }
+
+    /// Keeps what the session asks until it does not wait any more.
+    ///
+    /// # Errors
+    /// [`Refusal::Credit`] if more is kept of it already than may be.
+    pub fn keep(
+        &mut self,
+        from: Caller,
+        kind: OpKind,
+        message: Message<'_>,
+    ) -> Result<(), Refusal> {
+        match self.sessions.get_mut(&from.session.number) {
+            Some(known) => {
+                let behind = known.behind.get_or_insert_default();
+                behind.keep(from, kind, message)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what is to be done next of what was kept of the session, if it does not wait.
+    pub fn next_kept(&mut self, session: SessionId) -> Option<Kept> {
+        let known = self.sessions.get_mut(&session.number)?;
+        let behind = known.behind.as_mut()?;
+        let next = behind.next();
+        if !behind.is_in_the_way() {
+            known.behind = None;
+        }
+        next
+    }
+
+    /// The session is told something. It leaves when `ticket` is confirmed, and after all that was
+    /// said before. Whether something that was kept of the session can be done now.
+    pub fn event(&mut self, ticket: Ticket, to: Caller, event: &Event<'_>) -> bool {
+        let Some(known) = self.sessions.get_mut(&to.session.number) else {
+            return false;
+        };
+        let ends_wait = matches!(event, Event::Reserved { .. } | Event::Cancelled);
+        let can_go_on = match &mut known.behind {
+            Some(behind) if ends_wait => {
+                let can_go_on = behind.end_wait(to.seq);
+                if !behind.is_in_the_way() {
+                    known.behind = None;
+                }
+                can_go_on
+            }
+            Some(_) | None => false,
+        };
+        self.say(ticket, to, event);
+        can_go_on
+    }
+
+    fn say(&mut self, ticket: Ticket, to: Caller, event: &Event<'_>) {
         if ticket == Ticket::default() && self.held.is_empty() {
             return self.speaker.event(to, event);
         }
@@ -226,6 +292,7 @@ impl FarEnd {
         let known = Known {
             last: Seq::NONE,
             cost: 0,
+            behind: None,
         };
         self.sessions.insert(caller.session.number, known);
         Asked::Attach(caller.session)

@@ -6,6 +6,7 @@
 //! all near ends of a frontend, and the way of its sessions to shards in other processes. Sockets,
 //! clocks and the owners' queue are the roles'; the simulation has links of its own.
 
+mod behind;
 pub mod far;
 mod held;
 pub mod near;

@@ -3,7 +3,7 @@
 //! reference, several encode it, and no command is written twice.
 
 use crate::base::body::BodyCow;
-use crate::base::ids::{JobId, Pri};
+use crate::base::ids::{JobId, Pri, ShardSet};
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
 
@@ -47,8 +47,8 @@ pub enum Op<'a> {
         /// The job of the offer.
         id: JobId,
     },
-    /// Ends the session's wait, if it still waits: `Cancelled`. A job that was handed over or
-    /// offered before is not touched.
+    /// Ends the session's wait that began with this ask, if it still waits: `Cancelled`. A job that
+    /// was handed over or offered before is not touched.
     Cancel,
     /// This job, whatever its tube: `Reserved` or `NotFound`.
     ReserveJob {
@@ -150,4 +150,16 @@ pub enum Style {
     /// The job is held for the session until it accepts or declines, so that it can compare the
     /// offers of several shards.
     Offer,
+}
+
+impl Style {
+    /// How the shards that have watched tubes are asked for a job.
+    #[must_use]
+    pub fn for_shards(shards: ShardSet) -> Style {
+        if shards.sole().is_some() {
+            Style::Take
+        } else {
+            Style::Offer
+        }
+    }
 }

@@ -67,7 +67,11 @@ impl Engine {
     }
 
     pub(super) fn cancel(&mut self, by: By, host: &mut impl Host) {
-        self.end_wait(by.client);
+        // By now the session may wait with a later ask, which this is not about.
+        let wait = self.clients[by.client].wait();
+        if wait.is_some_and(|wait| wait.seq == by.from.seq) {
+            self.end_wait(by.client);
+        }
         host.emit(by.from, Event::Cancelled);
     }
 

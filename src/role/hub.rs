@@ -1,17 +1,22 @@
 //! A shard and the ends of its links to frontends, sans I/O: what an owner is, without its sockets
 //! and clocks. The simulation runs the same.
 
-use crate::base::ids::{Caller, ShardId};
+use std::collections::VecDeque;
+
+use crate::base::ids::{Caller, SessionId, ShardId};
 use crate::base::time::Nanos;
 use crate::channel::Terms;
 use crate::channel::far::{Asked, FarEnd};
 use crate::engine::event::Event;
 use crate::engine::host::{Outbox, Ticket};
+use crate::engine::op::{Op, Style};
 use crate::role::shard::Shard;
 use crate::session::shards::Shards;
 use crate::wal::shard_journal::ShardJournal;
+use crate::wire::assembler::Message;
 use crate::wire::frame::Frame;
 use crate::wire::header::Expected;
+use crate::wire::kind::OpKind;
 use crate::wire::op;
 use crate::wire::refusal::{Refusal, Refusals};
 
@@ -21,6 +26,8 @@ pub struct Hub<Q> {
     pub shard: Q,
     /// By the index of the frontend.
     ends: Vec<Option<FarEnd>>,
+    /// Sessions that do not wait any more and have asks that were kept meanwhile.
+    resumed: VecDeque<SessionId>,
     refusals: Refusals,
 }
 
@@ -61,6 +68,7 @@ impl<Q: Queue> Hub<Q> {
         Hub {
             shard,
             ends: Vec::new(),
+            resumed: VecDeque::new(),
             refusals: Refusals::default(),
         }
     }
@@ -86,11 +94,13 @@ impl<Q: Queue> Hub<Q> {
         self.shard.hold_back(frontend);
         let outbox = &mut Outlet {
             ends: &mut self.ends,
+            resumed: &mut self.resumed,
         };
         for session in end.sessions() {
             self.shard.detach(now, SHARD, session, outbox);
         }
         self.shard.let_go(now, frontend, outbox);
+        self.do_kept(now);
     }
 
     /// How frames of the frontend are told from what is none. None without a link.
@@ -131,8 +141,10 @@ impl<Q: Queue> Hub<Q> {
     pub fn tick(&mut self, now: Nanos) {
         let outbox = &mut Outlet {
             ends: &mut self.ends,
+            resumed: &mut self.resumed,
         };
         self.shard.tick(now, outbox);
+        self.do_kept(now);
     }
 
     /// The frontend is too slow for what it is told, or is not any more. Its sessions that wait are
@@ -143,8 +155,10 @@ impl<Q: Queue> Hub<Q> {
         } else {
             let outbox = &mut Outlet {
                 ends: &mut self.ends,
+                resumed: &mut self.resumed,
             };
             self.shard.let_go(now, frontend, outbox);
+            self.do_kept(now);
         }
     }
 
@@ -190,6 +204,7 @@ impl<Q: Queue> Hub<Q> {
     fn obey(&mut self, now: Nanos, asked: Asked<'_>) -> Result<bool, Refusal> {
         let outbox = &mut Outlet {
             ends: &mut self.ends,
+            resumed: &mut self.resumed,
         };
         match asked {
             Asked::Attach(session) => self.shard.attach(SHARD, session),
@@ -198,25 +213,103 @@ impl<Q: Queue> Hub<Q> {
                 from,
                 kind,
                 message,
-            } => {
-                if kind.has_body() && message.body.is_none() {
-                    outbox.emit(from, Event::OutOfMemory);
-                } else {
-                    let op = op::decode(kind, &message.meta, message.body)?;
-                    self.shard.submit(now, SHARD, from, op, outbox);
-                }
-            }
+            } => self.take_op(now, from, kind, message)?,
             Asked::Refused(refusal) => self.refusals.count(refusal),
             Asked::Nothing => {}
             Asked::Goodbye(_) => return Ok(false),
         }
+        self.do_kept(now);
         Ok(true)
     }
+
+    /// Does what a session asks, or keeps it until the session does not wait any more.
+    fn take_op(
+        &mut self,
+        now: Nanos,
+        from: Caller,
+        kind: OpKind,
+        message: Message<'_>,
+    ) -> Result<(), Refusal> {
+        let Some(end) = self.end(from.session.frontend) else {
+            return Ok(());
+        };
+        if kind.refers_back() || !end.keeps(from.session) {
+            return self.submit(now, from, kind, &message, None);
+        }
+        if !lacks_body(kind, &message) {
+            // What says nothing is to be refused at once.
+            op::decode(kind, &message.meta, message.body.clone())?;
+        }
+        end.keep(from, kind, message)
+    }
+
+    /// Does what was kept of sessions that have been answered meanwhile, which may answer others.
+    fn do_kept(&mut self, now: Nanos) {
+        while let Some(session) = self.resumed.pop_front() {
+            while let Some(kept) = self
+                .end(session.frontend)
+                .and_then(|end| end.next_kept(session))
+            {
+                let done = self.submit(now, kept.from, kept.kind, &kept.message, Some(now));
+                debug_assert!(done.is_ok(), "what is kept says something");
+            }
+        }
+    }
+
+    /// `begun` is when a command was begun, if its frontend cannot say.
+    fn submit(
+        &mut self,
+        now: Nanos,
+        from: Caller,
+        kind: OpKind,
+        message: &Message<'_>,
+        begun: Option<Nanos>,
+    ) -> Result<(), Refusal> {
+        let outbox = &mut Outlet {
+            ends: &mut self.ends,
+            resumed: &mut self.resumed,
+        };
+        if lacks_body(kind, message) {
+            outbox.emit(from, Event::OutOfMemory);
+            return Ok(());
+        }
+        let mut op = op::decode(kind, &message.meta, message.body.clone())?;
+        match &mut op {
+            Op::Put(put) => put.created_at = begun.unwrap_or(put.created_at),
+            Op::Reserve {
+                style: Style::Take,
+                wait: true,
+            } => outbox.begin_wait(from),
+            _ => {}
+        }
+        self.shard.submit(now, SHARD, from, op, outbox);
+        Ok(())
+    }
+}
+
+/// Whether there was no memory for the body.
+fn lacks_body(kind: OpKind, message: &Message<'_>) -> bool {
+    kind.has_body() && message.body.is_none()
 }
 
 /// Where a shard speaks to sessions of any frontend.
 struct Outlet<'a> {
     ends: &'a mut [Option<FarEnd>],
+    resumed: &'a mut VecDeque<SessionId>,
+}
+
+impl Outlet<'_> {
+    fn end(&mut self, to: Caller) -> Option<&mut FarEnd> {
+        let end = self.ends.get_mut(usize::from(to.session.frontend));
+        end.and_then(Option::as_mut)
+    }
+
+    /// The session waits with this ask, unless it is answered at once.
+    fn begin_wait(&mut self, from: Caller) {
+        if let Some(end) = self.end(from) {
+            end.begin_wait(from);
+        }
+    }
 }
 
 impl Outbox for Outlet<'_> {
@@ -225,9 +318,10 @@ impl Outbox for Outlet<'_> {
     }
 
     fn emit_after(&mut self, ticket: Ticket, to: Caller, event: Event<'_>) {
-        let end = self.ends.get_mut(usize::from(to.session.frontend));
-        if let Some(end) = end.and_then(Option::as_mut) {
-            end.event(ticket, to, &event);
+        if let Some(end) = self.end(to)
+            && end.event(ticket, to, &event)
+        {
+            self.resumed.push_back(to.session);
         }
     }
 }

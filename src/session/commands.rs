@@ -1,9 +1,10 @@
 //! Commands become asks of shards, or replies where the session knows the answer itself.
 
 use crate::base::ids::{JobId, Pri, Seq, ShardId, ShardSet};
-use crate::base::limits::TTR_SECS_MIN;
+use crate::base::limits::{AHEAD_ASKS_MAX, AHEAD_PUT_LEN_MAX, TTR_SECS_MIN};
 use crate::base::name::TubeName;
 use crate::base::time::{Nanos, Secs};
+use crate::engine::op::Style;
 use crate::proto::command::{Command, Fault, Refused, Trailing};
 use crate::proto::line::CRLF;
 use crate::proto::reply;
@@ -11,9 +12,10 @@ use crate::proto::yaml::Yaml;
 use crate::session::gather::Gathering;
 use crate::session::input::{Input, Skip};
 use crate::session::reply::Replies;
-use crate::session::reserve::{Outcome, Reserving};
+use crate::session::reserve::Outcome;
+use crate::session::reserves::Asked;
 use crate::session::shards::ShardMap;
-use crate::session::waiting::brings_body;
+use crate::session::waiting::answers_with_job;
 use crate::session::{Desk, Pending, PutLine, Session, Step};
 
 /// What a command may touch besides its session.
@@ -35,9 +37,19 @@ impl Session {
         }
         self.outstanding == 0
             || command.as_ref().is_ok_and(|command| {
-                self.sole_target(command, desk) == Some(self.toward)
-                    && !(self.body_asked && brings_body(command))
+                self.sole_target(command, desk) == Some(self.toward) && self.may_run_ahead(command)
             })
+    }
+
+    /// Whether a command may be asked while others of the same shard are not answered. The shard
+    /// keeps those behind a reserve while the session waits, and so they are few and small.
+    fn may_run_ahead(&self, command: &Command<'_>) -> bool {
+        let has_room = self.outstanding < AHEAD_ASKS_MAX;
+        let is_large =
+            matches!(command, Command::Put { body_len, .. } if *body_len > AHEAD_PUT_LEN_MAX);
+        let fits_behind = self.reserves.is_none() || (has_room && !is_large);
+        let takes_turns = self.body_asked && answers_with_job(command);
+        fits_behind && (!takes_turns || (has_room && self.bodies_are_small))
     }
 
     /// The shard that a command asks, if it asks one and is no barrier.
@@ -62,9 +74,8 @@ impl Session {
             | Command::Touch(id)
             | Command::StatsJob(id) => desk.map.of_job(id),
             Command::StatsTube(tube) | Command::PauseTube { tube, .. } => desk.map.of_tube(tube),
-            Command::Reserve
-            | Command::ReserveWithTimeout(_)
-            | Command::Stats
+            Command::Reserve | Command::ReserveWithTimeout(_) => return self.watched_at.sole(),
+            Command::Stats
             | Command::Use(_)
             | Command::Watch(_)
             | Command::Ignore(_)
@@ -76,12 +87,13 @@ impl Session {
         Some(shard)
     }
 
-    /// Obeys a command. Its counter moves here, before anything else happens.
+    /// Obeys a command. Its counter moves here, before anything else happens, unless it is behind
+    /// a reserve.
     #[inline]
     pub(crate) fn obey(&mut self, command: &Command<'_>, room: Room<'_>) -> Step {
-        room.desk.counts.command(command.kind());
+        self.count(command.kind(), room.desk);
         let map = room.desk.map;
-        self.body_asked |= brings_body(command);
+        self.body_asked |= answers_with_job(command);
         match *command {
             Command::Put {
                 pri,
@@ -221,9 +233,8 @@ impl Session {
                 return Step::Done;
             }
         }
-        if !self.is_producer {
-            self.is_producer = true;
-            room.desk.counts.producers += 1;
+        if self.reserves.is_none() {
+            self.become_producer(room.desk);
         }
         self.pending = Pending::Body(PutLine {
             id: None,
@@ -274,22 +285,27 @@ impl Session {
             room.replies.line(reply::CROSS_OWNER);
             return Step::Done;
         }
-        let otherwise = if self.is_within_margin(room.now) {
+        let is_alone = self.outstanding == 0;
+        let otherwise = if is_alone && self.is_within_margin(room.now) {
             Some(Outcome::DeadlineSoon)
         } else if timeout == Some(Secs(0)) || self.input_ended {
             Some(Outcome::TimedOut)
         } else {
             None
         };
-        self.become_worker(room.desk);
-        let seq = self.next_seq();
-        let reserving = Reserving::start(seq, self.watched_at, otherwise);
-        let (style, wait) = (reserving.style(), reserving.waits());
-        room.desk.counts.waiting += u64::from(reserving.waits());
-        let until = timeout.map_or(Nanos::MAX, |timeout| room.now.after(timeout));
-        self.pending = Pending::Reserving { reserving, until };
+        let (seq, to) = (self.next_seq(), self.watched_at);
+        let (style, wait) = (Style::for_shards(to), otherwise.is_none());
+        if let Some(shard) = to.sole() {
+            self.count_ask(shard);
+        }
+        let asked = Asked {
+            seq,
+            timeout,
+            otherwise,
+        };
+        self.note_reserve(asked, is_alone.then_some(room.now), room.desk);
         Step::Reserve {
-            to: self.watched_at,
+            to,
             seq,
             style,
             wait,
@@ -327,6 +343,13 @@ impl Session {
     fn quit(&mut self) -> Step {
         self.closing = true;
         Step::Done
+    }
+
+    pub(super) fn become_producer(&mut self, desk: &mut Desk) {
+        if !self.is_producer {
+            self.is_producer = true;
+            desk.counts.producers += 1;
+        }
     }
 
     pub(super) fn become_worker(&mut self, desk: &mut Desk) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::base::body::BodyCow;
 use crate::base::ids::{JobId, Seq, ShardId, ShardSet};
-use crate::base::limits::SPARE_RESERVATIONS_MAX;
+use crate::base::limits::{AHEAD_REPLY_LEN_MAX, SPARE_RESERVATIONS_MAX};
 use crate::base::name::{TubeName, TubeNameBuf};
 use crate::base::time::Nanos;
 use crate::engine::event::Event;
@@ -14,6 +14,7 @@ use crate::proto::reply;
 use crate::proto::yaml::Yaml;
 use crate::session::reply::Replies;
 use crate::session::reserve::{Offer, Outcome, Reserving, Told, Verdict, answer_stale};
+use crate::session::reserves::Reserves;
 use crate::session::stats::{Known, StatsDue, write_job_stats, write_stats, write_tube_stats};
 use crate::session::{Desk, FollowUp, Heard, Pending, Session};
 
@@ -48,7 +49,10 @@ impl Session {
                 id,
                 deadline,
                 ref body,
-            } => self.on_reserved(id, deadline, body, ear),
+            } => {
+                self.hold(id, deadline, ear.desk);
+                self.on_reserved(seq, id, body, ear);
+            }
             Event::NoJob => self.on_told(shard, seq, Told::NoJob, ear),
             Event::Gone => self.on_told(shard, seq, Told::Gone, ear),
             Event::Cancelled => self.on_told(shard, seq, Told::Cancelled, ear),
@@ -84,7 +88,7 @@ impl Session {
             }
             Event::KickedJob => self.answer_line(reply::KICKED, replies),
             Event::Found { id, ref body } => {
-                self.body_asked = false;
+                self.note_body(body);
                 self.answer(replies, |replies| replies.found(id, body));
             }
             Event::NotFound => self.answer_line(reply::NOT_FOUND, replies),
@@ -137,17 +141,20 @@ impl Session {
         self.answer_line(reply::TOUCHED, ear.replies);
     }
 
-    /// Of the two that hand a job over, reserve is a barrier and reserve-job is not.
-    fn on_reserved(&mut self, id: JobId, deadline: Nanos, body: &BodyCow<'_>, ear: Ear<'_>) {
-        self.hold(id, deadline, ear.desk);
-        self.body_asked = false;
-        if let Pending::Reserving { .. } = self.pending {
-            self.end_reserving(ear.desk);
-            ear.replies.reserved(id, body);
+    /// Of a reserve or of reserve-job: one of the session's reserves is recognised by its number.
+    fn on_reserved(&mut self, seq: Seq, id: JobId, body: &BodyCow<'_>, ear: Ear<'_>) {
+        self.note_body(body);
+        if self.reserving(seq).is_some() {
+            self.answer_reserve(ear, |replies| replies.reserved(id, body));
         } else {
             self.become_worker(ear.desk);
             self.answer(ear.replies, |replies| replies.reserved(id, body));
         }
+    }
+
+    /// How large a body was tells how large the next may be.
+    fn note_body(&mut self, body: &BodyCow<'_>) {
+        self.bodies_are_small = body.len() <= AHEAD_REPLY_LEN_MAX;
     }
 
     fn on_told(&mut self, shard: ShardId, seq: Seq, told: Told, ear: Ear<'_>) {
@@ -167,21 +174,54 @@ impl Session {
             return;
         };
         match reserving.on_told(shard, told, |to, op| ask(seq, to, op)) {
-            Verdict::Undecided => {}
+            Verdict::Undecided => self.note_wait(ear),
             Verdict::Again => self.reserve_again(ear.asks),
             Verdict::Over(outcome) => {
-                self.end_reserving(ear.desk);
-                ear.replies.line(match outcome {
+                let line = match self.outcome_by(ear.desk.now, outcome) {
                     Outcome::TimedOut => reply::TIMED_OUT,
                     Outcome::DeadlineSoon => reply::DEADLINE_SOON,
-                });
+                };
+                self.answer_reserve(ear, |replies| replies.line(line));
             }
+        }
+    }
+
+    /// If the session waits from now on, its time runs, and a client that is gone does not.
+    fn note_wait(&mut self, ear: Ear<'_>) {
+        let Some(front) = &mut self.reserves else {
+            return;
+        };
+        if !front.reserving.has_settled() || front.is_counted {
+            return;
+        }
+        let now = ear.desk.now;
+        front.is_counted = true;
+        front.begun.get_or_insert(now);
+        ear.desk.counts.waiting += 1;
+        if self.input_ended {
+            self.on_input_end(now, ear.asks);
+        } else if self.wait_end().is_some_and(|end| end <= now) {
+            self.end_wait(now, ear.asks);
+        }
+    }
+
+    /// How a reserve ends that was asked behind others: only when they were answered it was known
+    /// what the session holds.
+    fn outcome_by(&mut self, now: Nanos, outcome: Outcome) -> Outcome {
+        let was_alone = self
+            .reserves
+            .as_ref()
+            .is_some_and(|front| front.begun.is_some());
+        if !was_alone && self.is_within_margin(now) {
+            Outcome::DeadlineSoon
+        } else {
+            outcome
         }
     }
 
     /// The reservation that asks under this number, if it is not over.
     fn reserving(&mut self, seq: Seq) -> Option<&mut Reserving> {
-        if let Pending::Reserving { reserving, .. } = &mut self.pending
+        if let Some(Reserves { reserving, .. }) = self.reserves.as_deref_mut()
             && reserving.seq == seq
         {
             return Some(reserving);
@@ -191,7 +231,7 @@ impl Session {
 
     fn reserve_again(&mut self, asks: &mut VecDeque<FollowUp>) {
         let (session, seq) = (self.id, self.next_seq());
-        if let Pending::Reserving { reserving, .. } = &mut self.pending {
+        if let Some(Reserves { reserving, .. }) = self.reserves.as_deref_mut() {
             let (to, op) = reserving.again(seq);
             asks.push_back(FollowUp {
                 session,
@@ -300,9 +340,16 @@ impl Session {
             .then(|| std::mem::replace(&mut self.pending, Pending::Nothing))
     }
 
-    fn end_reserving(&mut self, desk: &mut Desk) {
-        if let Some(Pending::Reserving { reserving, .. }) = self.take_answered() {
-            desk.counts.waiting -= u64::from(reserving.waits());
+    /// Writes the answer to the reserve that is in turn; the next is in turn then.
+    fn answer_reserve(&mut self, ear: Ear<'_>, write: impl FnOnce(&mut Replies)) {
+        let reserves = self.reserves.as_ref();
+        let is_of_one = reserves.is_some_and(|reserves| reserves.reserving.is_of_one());
+        self.pass_reserve(ear.desk);
+        if is_of_one {
+            self.answer(ear.replies, write);
+        } else {
+            self.body_asked = false;
+            write(ear.replies);
         }
     }
 

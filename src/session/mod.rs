@@ -1,7 +1,9 @@
 //! One client's conversation, sans I/O: what it uses, watches and holds, where in the protocol it
 //! is, and what it is owed. Commands come in and become asks of shards; events come back and
-//! become replies, in the order of the commands. A reserve, and whatever changes what the session
-//! refers to, is a barrier: nothing behind it is obeyed before it is answered.
+//! become replies, in the order of the commands. Whatever changes what the session refers to is a
+//! barrier: nothing behind it is obeyed before it is answered. So is a reserve over several shards,
+//! and any reserve from when the session waits; what was asked behind that one before it was known
+//! to wait, its shard does when the wait is over.
 
 mod commands;
 mod events;
@@ -10,6 +12,7 @@ pub mod input;
 pub mod reply;
 mod reservations;
 mod reserve;
+mod reserves;
 pub mod shards;
 pub mod stats;
 pub mod table;
@@ -28,7 +31,8 @@ use crate::engine::event::Event;
 use crate::engine::op::{Op, Put, Style};
 use crate::session::gather::{Gathering, Names, Sum};
 use crate::session::reservations::Reservations;
-use crate::session::reserve::{Outcome, Reserving};
+use crate::session::reserve::Outcome;
+use crate::session::reserves::Reserves;
 use crate::session::shards::ShardMap;
 use crate::session::stats::Counts;
 use crate::session::table::{MultiWatch, Settings};
@@ -50,12 +54,16 @@ pub struct Session {
     outstanding: u32,
     toward: ShardId,
     pending: Pending,
+    /// None if no reserve is to be answered.
+    reserves: Option<Box<Reserves>>,
     /// None if the session holds no job, as far as its shards have said.
     reservations: Option<Box<Reservations>>,
     is_producer: bool,
     is_worker: bool,
     /// An ask whose answer may bring a body is under way, or was when this was last known.
     body_asked: bool,
+    /// The latest body that the session was sent was small, so that it may be sent several.
+    bodies_are_small: bool,
     /// The client sends nothing more.
     input_ended: bool,
     /// The client is to be sent what it is owed, and nothing it sends is obeyed.
@@ -72,11 +80,6 @@ enum Pending {
     Using(TubeNameBuf),
     Watching(TubeNameBuf),
     Ignoring(TubeNameBuf),
-    Reserving {
-        reserving: Reserving,
-        /// When the client has waited long enough; [`Nanos::MAX`] if it never has.
-        until: Nanos,
-    },
     Stats(Box<Gathering<Sum>>),
     Tubes(Box<Gathering<Names>>),
     /// This is to be answered to something that came to nothing, once all before it is answered.
@@ -126,6 +129,11 @@ pub struct Desk {
     pub hasher: NameHasher,
     /// What becomes of a reserve over several shards.
     multi_watch: MultiWatch,
+    /// The moment of what is being done.
+    now: Nanos,
+    /// Reserves of sessions that have been answered, for the next ones.
+    #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
+    spare_reserves: Vec<Box<Reserves>>,
     /// Reservations of sessions that hold nothing any more, for the next ones.
     #[expect(clippy::vec_box, reason = "boxes move between sessions and this list")]
     spare_reservations: Vec<Box<Reservations>>,
@@ -203,6 +211,8 @@ impl Desk {
             body_len_max: settings.body_len_max,
             hasher: settings.hasher,
             multi_watch: settings.multi_watch,
+            now: Nanos(0),
+            spare_reserves: Vec::new(),
             spare_reservations: Vec::new(),
             counts: Counts::default(),
         }
@@ -227,10 +237,12 @@ impl Session {
             outstanding: 0,
             toward: home,
             pending: Pending::Nothing,
+            reserves: None,
             reservations: None,
             is_producer: false,
             is_worker: false,
             body_asked: false,
+            bodies_are_small: false,
             input_ended: false,
             closing: false,
             lost: false,
@@ -243,7 +255,14 @@ impl Session {
 
     /// Whether nothing may be obeyed before something has been answered.
     pub(crate) fn is_at_barrier(&self) -> bool {
-        !matches!(self.pending, Pending::Nothing | Pending::Body(_))
+        !matches!(self.pending, Pending::Nothing | Pending::Body(_)) || self.is_blocked()
+    }
+
+    /// Whether a reserve is to be answered before anything else happens.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.reserves
+            .as_ref()
+            .is_some_and(|front| front.reserving.blocks())
     }
 
     /// Whether everything that was asked has been answered.
@@ -253,7 +272,9 @@ impl Session {
 
     /// Whether the session waits for a job, for as long as it may take.
     pub(crate) fn waits_for_job(&self) -> bool {
-        matches!(&self.pending, Pending::Reserving { reserving, .. } if reserving.has_settled())
+        self.reserves
+            .as_ref()
+            .is_some_and(|front| front.reserving.has_settled())
     }
 
     /// Whether the client is only to be sent what it is owed.
@@ -282,10 +303,6 @@ impl Session {
     /// When a wait has to be given up, if the session waits.
     pub(crate) fn moment(&mut self) -> Option<Nanos> {
         let moment = match &self.pending {
-            Pending::Reserving { reserving, until } if reserving.can_give_up() => {
-                let until = *until;
-                self.margin_start().map_or(until, |start| start.min(until))
-            }
             Pending::Stats(gathering) => gathering.until,
             Pending::Tubes(gathering) => gathering.until,
             Pending::Waiting(waiting) if waiting.stage != Stage::Called => waiting.until,
@@ -294,17 +311,34 @@ impl Session {
             | Pending::Using(_)
             | Pending::Watching(_)
             | Pending::Ignoring(_)
-            | Pending::Reserving { .. }
             | Pending::Refusing(_)
             | Pending::Waiting(_) => Nanos::MAX,
         };
+        let moment = self.wait_end().map_or(moment, |end| end.min(moment));
         (moment < Nanos::MAX).then_some(moment)
+    }
+
+    /// When the client has waited for a job long enough, or has to be warned of a deadline; None if
+    /// it does not wait.
+    fn wait_end(&mut self) -> Option<Nanos> {
+        let front = self.reserves.as_ref()?;
+        if !front.reserving.can_give_up() {
+            return None;
+        }
+        let until = front.begun.zip(front.timeout);
+        let until = until.map_or(Nanos::MAX, |(begun, timeout)| begun.after(timeout));
+        let margin = self.margin_start();
+        Some(margin.map_or(until, |start| start.min(until)))
     }
 
     /// [`Session::moment`] has come. A reserve is given up: if both of its reasons have come, the
     /// deadline is the one that the client hears of; if it is too late for a warning, the wait
     /// goes on. What was to be gathered has failed.
     pub(crate) fn on_moment(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) -> Due {
+        if self.wait_end().is_some_and(|end| end <= now) {
+            self.end_wait(now, asks);
+            return Due::Nothing;
+        }
         match &self.pending {
             Pending::Stats(_) | Pending::Tubes(_) => {
                 self.pending = Pending::Nothing;
@@ -316,18 +350,14 @@ impl Session {
             | Pending::Using(_)
             | Pending::Watching(_)
             | Pending::Ignoring(_)
-            | Pending::Reserving { .. }
-            | Pending::Refusing(_) => {
-                self.end_wait(now, asks);
-                Due::Nothing
-            }
+            | Pending::Refusing(_) => Due::Nothing,
         }
     }
 
     fn end_wait(&mut self, now: Nanos, asks: &mut VecDeque<FollowUp>) {
         if self.is_within_margin(now) {
             self.give_up(Outcome::DeadlineSoon, asks);
-        } else if self.moment().is_some_and(|moment| moment <= now) {
+        } else if self.wait_end().is_some_and(|end| end <= now) {
             self.give_up(Outcome::TimedOut, asks);
         }
     }
@@ -349,13 +379,12 @@ impl Session {
         counts.connections -= 1;
         counts.producers -= u64::from(self.is_producer);
         counts.workers -= u64::from(self.is_worker);
-        if let Pending::Reserving { reserving, .. } = &self.pending {
-            counts.waiting -= u64::from(reserving.waits());
-        }
+        let front = self.reserves.as_ref();
+        counts.waiting -= u64::from(front.is_some_and(|front| front.is_counted));
     }
 
     fn give_up(&mut self, outcome: Outcome, asks: &mut VecDeque<FollowUp>) {
-        if let Pending::Reserving { reserving, .. } = &mut self.pending
+        if let Some(Reserves { reserving, .. }) = self.reserves.as_deref_mut()
             && reserving.can_give_up()
         {
             let (session, seq) = (self.id, reserving.seq);

@@ -98,19 +98,10 @@ impl Reserving {
         }
     }
 
-    /// How each target is asked for a job.
-    pub(super) fn style(&self) -> Style {
-        if self.targets.len() == 1 {
-            Style::Take
-        } else {
-            Style::Offer
-        }
-    }
-
     /// The same reservation from the start, under another number: what to ask of whom.
     pub(super) fn again(&mut self, seq: Seq) -> (ShardSet, Op<'static>) {
         *self = Reserving::start(seq, self.targets, self.otherwise);
-        let (style, wait) = (self.style(), self.waits());
+        let (style, wait) = (Style::for_shards(self.targets), self.was_to_wait);
         (self.targets, Op::Reserve { style, wait })
     }
 
@@ -119,19 +110,26 @@ impl Reserving {
         self.targets.contains(shard)
     }
 
-    /// Whether the client counts among those that wait.
-    pub(super) fn waits(&self) -> bool {
-        self.was_to_wait
-    }
-
     /// Whether no shard has a job to give, and each says so when it has.
     pub(super) fn has_settled(&self) -> bool {
         self.otherwise.is_none() && self.phase == Phase::Asking && self.missing.is_empty()
     }
 
-    /// Whether it may still be given up: the session waits, and no offer has been accepted.
+    /// Whether nothing that comes behind it may be asked before it is answered: it is compared what
+    /// several shards offer, or the session waits.
+    pub(super) fn blocks(&self) -> bool {
+        self.targets.len() > 1 || self.missing.is_empty() || self.phase != Phase::Asking
+    }
+
+    /// Whether it may still be given up: the session waits, and no offer has been accepted. What a
+    /// lone shard answers first decides whether it waits.
     pub(super) fn can_give_up(&self) -> bool {
-        self.otherwise.is_none() && self.phase == Phase::Asking
+        self.otherwise.is_none() && self.phase == Phase::Asking && self.blocks()
+    }
+
+    /// Whether a lone shard has all the watched tubes.
+    pub(super) fn is_of_one(&self) -> bool {
+        self.targets.len() == 1
     }
 
     /// Gives up the wait: `ask` is told whom to ask what. The outcome stands unless a job was

@@ -236,6 +236,7 @@ impl<S: Shards> Sessions<S> {
     /// Obeys the commands in `bytes`, as many as can be obeyed, and moves `bytes` behind them.
     /// What is left has to be fed again, in front of what comes next.
     pub fn feed(&mut self, now: Nanos, id: SessionId, bytes: &mut &[u8]) -> Fed {
+        self.hall.desk.now = now;
         loop {
             let Some(entry) = self.hall.entry(id) else {
                 return Fed::Closing;
@@ -243,7 +244,9 @@ impl<S: Shards> Sessions<S> {
             if entry.session.is_closing() {
                 return Fed::Closing;
             }
-            let is_blocked = entry.session.is_at_barrier() && !entry.session.is_called();
+            let session = &entry.session;
+            let is_blocked =
+                session.is_blocked() || (session.is_at_barrier() && !session.is_called());
             if is_blocked || entry.backlog() >= REPLY_BACKLOG_BYTES_MAX {
                 return Fed::Waits;
             }
@@ -274,6 +277,7 @@ impl<S: Shards> Sessions<S> {
 
     /// A shard of another process has said something.
     pub fn hear(&mut self, now: Nanos, shard: ShardId, to: Caller, event: Event<'_>) {
+        self.hall.desk.now = now;
         Outlet {
             hall: &mut self.hall,
             shard,
@@ -286,6 +290,7 @@ impl<S: Shards> Sessions<S> {
     /// called after the shards have done what was due, because a job that has become ready in time
     /// beats the end of a wait (R3.13).
     pub fn tick(&mut self, now: Nanos) {
+        self.hall.desk.now = now;
         while let Some(first) = self.hall.moments.first()
             && first.key <= now
         {
@@ -314,6 +319,7 @@ impl<S: Shards> Sessions<S> {
         shard: ShardId,
         tick: impl FnOnce(&mut S, &mut Outlet<'_>),
     ) {
+        self.hall.desk.now = now;
         tick(
             &mut self.shards,
             &mut Outlet {

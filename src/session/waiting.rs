@@ -138,7 +138,6 @@ impl Session {
             | Pending::Using(_)
             | Pending::Watching(_)
             | Pending::Ignoring(_)
-            | Pending::Reserving { .. }
             | Pending::Stats(_)
             | Pending::Tubes(_)
             | Pending::Refusing(_) => None,
@@ -227,7 +226,6 @@ impl Session {
             | Pending::Using(_)
             | Pending::Watching(_)
             | Pending::Ignoring(_)
-            | Pending::Reserving { .. }
             | Pending::Waiting(_)
             | Pending::Refusing(_) => false,
         };
@@ -244,7 +242,6 @@ impl Session {
             Pending::Using(tube) | Pending::Watching(tube) | Pending::Ignoring(tube) => {
                 map.of_tube(tube.as_name()) == shard
             }
-            Pending::Reserving { reserving, .. } => reserving.asks(shard),
             Pending::Nothing
             | Pending::Body(_)
             | Pending::Stats(_)
@@ -252,6 +249,8 @@ impl Session {
             | Pending::Waiting(_)
             | Pending::Refusing(_) => false,
         };
+        let front = self.reserves.as_ref();
+        let is_asked = is_asked || front.is_some_and(|front| front.reserving.asks(shard));
         if is_asked || (self.outstanding > 0 && self.toward == shard) {
             return true;
         }
@@ -270,9 +269,8 @@ impl Session {
 
     /// Nobody can say what became of what the session asked: it only waits to be closed.
     pub(super) fn lose(&mut self, counts: &mut Counts) {
-        if let Pending::Reserving { reserving, .. } = &self.pending {
-            counts.waiting -= u64::from(reserving.waits());
-        }
+        let front = self.reserves.take();
+        counts.waiting -= u64::from(front.is_some_and(|front| front.is_counted));
         self.pending = Pending::Nothing;
         self.outstanding = 0;
         self.reservations = None;
@@ -286,17 +284,17 @@ impl Session {
     }
 }
 
-/// Whether the answer to a command may bring a job's body, and others may be asked meanwhile.
-pub(super) fn brings_body(command: &Command<'_>) -> bool {
+/// Whether the answer to a command may bring a job's body.
+pub(super) fn answers_with_job(command: &Command<'_>) -> bool {
     match command {
         Command::Peek(_)
         | Command::PeekReady
         | Command::PeekDelayed
         | Command::PeekBuried
-        | Command::ReserveJob(_) => true,
-        Command::Put { .. }
         | Command::Reserve
         | Command::ReserveWithTimeout(_)
+        | Command::ReserveJob(_) => true,
+        Command::Put { .. }
         | Command::Delete(_)
         | Command::Release { .. }
         | Command::Bury { .. }

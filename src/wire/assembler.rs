@@ -37,6 +37,20 @@ pub struct Message<'a> {
     pub body: Option<BodyCow<'a>>,
 }
 
+impl Message<'_> {
+    /// The message with memory of its own, for when it is kept.
+    #[must_use]
+    pub fn into_owned(self) -> Message<'static> {
+        Message {
+            kind: self.kind,
+            session: self.session,
+            request: self.request,
+            meta: Cow::Owned(self.meta.into_owned()),
+            body: self.body.map(|body| body.into_body().into()),
+        }
+    }
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub struct Assembler {

@@ -182,7 +182,11 @@ impl Naive {
     }
 
     pub(super) fn cancel(&mut self, asked: &mut Asked<'_>) {
-        self.end_wait(asked.from.session);
+        let (session, seq) = (asked.from.session, asked.from.seq);
+        let wait = self.session(session).wait;
+        if wait.is_some_and(|(begun, _)| begun == seq) {
+            self.end_wait(session);
+        }
         asked.say(Event::Cancelled);
     }
 

@@ -298,6 +298,12 @@ impl Naive {
         })
     }
 
+    /// The ask with which the session waits.
+    pub(crate) fn waiting_ask(&self, id: SessionId) -> Option<Seq> {
+        let session = self.sessions.iter().find(|session| session.id == id)?;
+        session.wait.map(|(seq, _)| seq)
+    }
+
     pub(crate) fn mood(&self, id: SessionId) -> Mood {
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else {
             return Mood::Absent;

@@ -324,13 +324,17 @@ impl World {
         said
     }
 
-    /// What is said to an offer is said under the number of the ask that it answers, but now and
-    /// then under another, as if it had been overtaken.
+    /// What is said to an offer, and the end of a wait, is said under the number of the ask that it
+    /// is about, but now and then under another, as if it had been overtaken.
     fn caller_of(&mut self, session: SessionId, op: &Op<'_>) -> Caller {
         let fresh = self.next_caller(session);
-        let about_offer = matches!(op, Op::Accept { .. } | Op::Decline { .. });
-        match self.naive.offered_ask(session) {
-            Some(seq) if about_offer && !fresh.seq.0.is_multiple_of(5) => Caller { session, seq },
+        let about = match op {
+            Op::Accept { .. } | Op::Decline { .. } => self.naive.offered_ask(session),
+            Op::Cancel => self.naive.waiting_ask(session),
+            _ => None,
+        };
+        match about {
+            Some(seq) if !fresh.seq.0.is_multiple_of(5) => Caller { session, seq },
             _ => fresh,
         }
     }

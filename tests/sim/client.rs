@@ -1,7 +1,7 @@
 //! A client: what it has said and not been answered, what it has been answered, and whether these
 //! answers are such as it can have.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use beanshard::base::ids::{JobId, Seq, SessionId, ShardId};
 use beanshard::base::limits::{GATHER_SECS_MAX, SAFETY_MARGIN_SECS};
@@ -46,8 +46,12 @@ pub(crate) struct Client {
     /// last reserve without a job was answered.
     heard: Seq,
     empty: Seq,
+    /// Asks that were answered with a job.
+    given: HashSet<Seq>,
     /// When reserves that are not answered were read by the session.
     pub(crate) reserves: VecDeque<Nanos>,
+    /// When it was answered last: a reserve behind others is in turn from then on.
+    answered_at: Nanos,
     pub(crate) is_producer: bool,
     pub(crate) is_worker: bool,
     /// It has put something that failed: perhaps it counts as a producer.
@@ -129,7 +133,9 @@ impl Client {
             told: Vec::new(),
             heard: Seq::default(),
             empty: Seq::default(),
+            given: HashSet::new(),
             reserves: VecDeque::new(),
+            answered_at: Nanos(0),
             is_producer: false,
             is_worker: false,
             has_tried: false,
@@ -257,8 +263,14 @@ impl Client {
                 | Event::Gone
                 | Event::Reserved { .. }
         );
+        if matches!(event, Event::Reserved { .. }) {
+            self.given.insert(seq);
+        }
+        // A wait that was given up when its job was under way is over for its shard later than for
+        // its session, which may have been answered more by then.
+        let is_late = matches!(event, Event::Cancelled) && self.given.contains(&seq);
         assert!(
-            !of_reserve || seq > self.empty,
+            !of_reserve || seq > self.empty || is_late,
             "c{} was answered that there is no job, and then comes {event:?}",
             self.number
         );
@@ -334,13 +346,14 @@ impl Client {
                 Command::Stats | Command::ListTubes => "failed gathering",
                 _ => "failed",
             });
-            self.on_failure();
+            self.on_failure(now);
             return;
         }
         let Some(Sent { command, .. }) = self.sent.pop_front() else {
             return;
         };
         self.on_answer(now, &command, &reply, truth);
+        self.answered_at = now;
         self.last = Some(reply);
     }
 
@@ -351,6 +364,11 @@ impl Client {
             Command::Release(id, ..) | Command::Bury(id, _) => map.of_job(JobId(*id)),
             _ => map.of_tube(tube(self.used)),
         }
+    }
+
+    /// When the reserve that is in turn was.
+    pub(crate) fn reserve_begun(&self) -> Nanos {
+        self.reserves[0].max(self.answered_at)
     }
 
     /// A command fails if there was no way to a shard for long enough, or if a shard has not told
@@ -374,13 +392,14 @@ impl Client {
     }
 
     /// The next command has failed: nothing has changed.
-    fn on_failure(&mut self) {
+    fn on_failure(&mut self, now: Nanos) {
         if let Some(sent) = self.sent.pop_front() {
             self.has_tried |= matches!(sent.command, Command::Put(_));
             if sent.command.is_reserve() {
                 self.reserves.pop_front();
             }
         }
+        self.answered_at = now;
         self.last = None;
     }
 

@@ -316,7 +316,7 @@ impl World {
             front.command
         );
         if let Command::ReserveWithTimeout(secs) = front.command {
-            let until = client.reserves[0].after(Secs(secs));
+            let until = client.reserve_begun().after(Secs(secs));
             assert!(until > self.now, "c{number} has waited long enough");
         }
         for told in client.told.iter().filter(|told| told.is_open()) {

@@ -233,6 +233,16 @@ impl<S: Glue> Side<S> {
         }
     }
 
+    /// Whether another client has sent something that waits for its turn.
+    fn has_more_but(&self, index: usize) -> bool {
+        let mut others = (0..CLIENTS).filter(|other| *other != index);
+        others.any(|other| !self.clients[other].1.is_empty())
+    }
+
+    fn waits(&self, index: usize) -> bool {
+        self.table.waits_for_job(self.clients[index].0)
+    }
+
     /// Whether the session has taken something.
     fn feed(&mut self, now: Nanos, index: usize) -> bool {
         let (id, unfed) = &mut self.clients[index];
@@ -277,7 +287,14 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
                 far.tick(now);
             }
             _ => {
-                let text = random_text(&mut random, &ids, step);
+                // Of clients that go on at once nobody says in which order. So only one has
+                // something behind a reserve that waits, and others send a command at a time then.
+                let is_alone = !near.has_more_but(index);
+                if !is_alone && near.waits(index) {
+                    continue;
+                }
+                let count = if is_alone { 1 + random.below(3) } else { 1 };
+                let text = random_text(&mut random, &ids, step, count);
                 if verbose {
                     eprintln!("c{index} < {}", text.escape_ascii());
                 }
@@ -303,8 +320,8 @@ pub(crate) fn run(seed: u64, steps: u64, verbose: bool) -> Seen {
     Seen::new()
 }
 
-/// One to three commands.
-fn random_text(random: &mut Random, ids: &[u64], number: u64) -> Vec<u8> {
+/// So many commands.
+fn random_text(random: &mut Random, ids: &[u64], number: u64, count: u64) -> Vec<u8> {
     let topics = Topics {
         role: random.pick(&[Role::Any, Role::Producer]),
         tubes: &TUBES,
@@ -315,7 +332,6 @@ fn random_text(random: &mut Random, ids: &[u64], number: u64) -> Vec<u8> {
         is_full: false,
         number,
     };
-    let count = 1 + random.below(3);
     let commands = (0..count).map(|_| Command::random(random, &topics).text());
     commands.flatten().collect()
 }

@@ -355,7 +355,7 @@ fn replies_are_kept_a_moment_for_those_that_follow() {
     let mut rig = Rig::new();
     rig.clients = rig.clients.with_fleet();
     let mut client = rig.unix();
-    let commands = b"kick 1\r\nreserve-with-timeout 0\r\nkick 2\r\n";
+    let commands = b"kick 1\r\nuse a\r\nkick 2\r\n";
     client.write_all(commands).unwrap();
     rig.settle();
     assert_eq!(rig.clients.moment(), None, "nothing is there to be kept");
@@ -363,14 +363,14 @@ fn replies_are_kept_a_moment_for_those_that_follow() {
     assert_eq!(
         come(&mut client),
         "",
-        "the reserve is under way, and a kick follows"
+        "the use is under way, and a kick follows"
     );
     let until = Nanos(rig.now.0 + REPLIES_KEPT_NANOS);
     assert_eq!(rig.clients.moment(), Some(until));
-    rig.answer(Event::NoJob);
+    rig.answer(Event::Using);
     assert_eq!(
         come(&mut client),
-        "KICKED 1\r\nTIMED_OUT\r\n",
+        "KICKED 1\r\nUSING a\r\n",
         "the last is under way"
     );
     rig.answer(KICKED);
@@ -388,17 +388,15 @@ fn replies_are_kept_a_moment_for_those_that_follow() {
     assert_eq!(come(&mut client), "KICKED 1\r\n", "nobody waits for long");
     assert_eq!(rig.clients.moment(), None);
 
-    rig.answer(Event::NoJob);
+    rig.answer(Event::Using);
     rig.answer(KICKED);
-    assert_eq!(come(&mut client), "TIMED_OUT\r\nKICKED 1\r\n");
-    client
-        .write_all(b"kick 1\r\nreserve\r\nkick 3\r\n")
-        .unwrap();
+    assert_eq!(come(&mut client), "USING a\r\nKICKED 1\r\n");
+    client.write_all(b"use b\r\nreserve\r\nuse a\r\n").unwrap();
     rig.settle();
-    rig.answer(KICKED);
+    rig.answer(Event::Using);
     assert_eq!(come(&mut client), "");
     rig.answer(Event::NoJob);
-    assert_eq!(come(&mut client), "KICKED 1\r\n", "it may be a long wait");
+    assert_eq!(come(&mut client), "USING b\r\n", "it may be a long wait");
 }
 
 #[test]
@@ -406,9 +404,7 @@ fn what_is_kept_is_written_when_the_process_ends() {
     let mut rig = Rig::new();
     rig.clients = rig.clients.with_fleet();
     let mut client = rig.unix();
-    client
-        .write_all(b"kick 1\r\nreserve\r\nkick 2\r\n")
-        .unwrap();
+    client.write_all(b"kick 1\r\nuse a\r\nkick 2\r\n").unwrap();
     rig.settle();
     rig.answer(KICKED);
     assert_eq!(come(&mut client), "");

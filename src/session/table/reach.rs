@@ -13,7 +13,7 @@ use crate::session::shards::{Reach, Shards};
 #[cfg(any(test, debug_assertions))]
 use crate::session::table::NOWHERE;
 use crate::session::table::{Hall, Outlet, Sessions};
-use crate::session::waiting::{Loss, Place, Stage, brings_body};
+use crate::session::waiting::{Loss, Place, Stage, answers_with_job};
 
 /// Whether a command may be obeyed, as far as others are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,8 +295,7 @@ impl Hall {
     /// those that came before. Who has been called has waited behind others already, and does not
     /// do so for each of its shards in turn.
     fn turn_of(&self, command: &Command<'_>, targets: ShardSet, is_called: bool) -> Option<Place> {
-        let is_reserve = matches!(command, Command::Reserve | Command::ReserveWithTimeout(_));
-        let needs_room = is_reserve || brings_body(command);
+        let needs_room = answers_with_job(command);
         let comes_late = self.queues.is_busy_with_replies() && !is_called;
         if needs_room && (self.ledger.is_full() || comes_late) {
             return Some(Place::Replies);

@@ -11,6 +11,7 @@ use crate::engine::stats::ShardStats;
 use crate::session::shards::Reach;
 use crate::session::waiting::Place;
 
+mod ahead;
 mod faults;
 mod room;
 mod turns;

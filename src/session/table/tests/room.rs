@@ -39,6 +39,7 @@ fn commands_that_bring_a_job_wait_while_too_much_is_owed_and_others_do_not() {
         .collect();
     assert_eq!(asks.len(), 3, "{told:?}");
     assert!(asks[0].ends_with("Reserve") && asks[1].ends_with("PeekReady"));
+    world.hear(1, home(), 1, Event::NoJob);
     assert_eq!(world.counts().waiting, 1);
 }
 
