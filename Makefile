@@ -11,7 +11,7 @@ UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 BIN = $(TARGET)/release/beanshard
 LAYOUT = $(TARGET)/debug/ctests-layout
-# The command that cases, interop and bench start. It may be another server: SERVER=beanstalkd
+# The command that cases and interop start. It may be another server: SERVER=beanstalkd
 SERVER ?= $(LEGACY)
 LEGACY = $(abspath $(BIN)) --legacy
 # Cases and interop are run with this as well, unless another server is asked for.
@@ -19,6 +19,8 @@ SHARDED = $(abspath $(BIN)) --sharded --owners 2 --frontends 2
 is_ours = $(filter $(LEGACY),$(SERVER))
 ROUNDS ?= 3
 SECONDS ?= 1
+ROWS ?=
+PLACE ?= apart
 SEEDS ?= 20000
 STEPS ?= 4000
 FUZZ_SECONDS ?= 60
@@ -37,13 +39,13 @@ help:
 	@echo 'make ctests       the tests in C  (CTESTS_DIR= a folder with more of them)'
 	@echo 'make cases        scripts of public bug reports against a live server, in both modes'
 	@echo 'make interop      greenstalk (Python) and jackd (Node) against a live server, in both modes'
-	@echo 'make bench        beside the C server: speed and memory  (ROUNDS=$(ROUNDS) SECONDS=$(SECONDS));'
-	@echo '                  then the benchmarks in C'
+	@echo 'make bench        the table of docs/benchmarks.md, in under ten minutes  (ROWS=4,5,21 for some rows;'
+	@echo '                  ROUNDS=$(ROUNDS) SECONDS=$(SECONDS), more of both is steadier), then the benchmarks in C'
 	@echo 'make fuzz         the fuzz targets, each for a while  (FUZZ_SECONDS=$(FUZZ_SECONDS))'
 	@echo 'make install      binary, licence, README, systemd units  (PREFIX=$(PREFIX) DESTDIR=)'
 	@echo 'make clean        remove what was built'
 	@echo
-	@echo 'cases, interop and bench take SERVER=COMMAND to try another server.'
+	@echo 'cases and interop take SERVER=COMMAND to try another server.'
 
 build:
 	$(CARGO) build --release --locked
@@ -98,9 +100,8 @@ interop: build
 
 bench: build
 	cd tools/bsload && CARGO_TARGET_DIR='$(CURDIR)/target/bsload' $(CARGO) build --release --locked
-	$(PYTHON) tools/compare.py --rounds $(ROUNDS) --seconds $(SECONDS) '$(SERVER)'
-	$(PYTHON) tools/roles.py --rounds $(ROUNDS)
-	$(CARGO) test --release --locked --features ctests --test ctests -- --bench
+	$(PYTHON) -m tools.bench --rounds $(ROUNDS) --seconds $(SECONDS) --rows '$(ROWS)' --place $(PLACE) '$(abspath $(BIN))'
+	$(if $(ROWS),,$(CARGO) test --release --locked --features ctests --test ctests -- --bench)
 
 # RUSTC_BOOTSTRAP lets a stable compiler take the flags of the fuzzer; a nightly one needs no leave.
 # No input asks for so much memory at once but by a number that should not have been believed.

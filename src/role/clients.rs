@@ -508,7 +508,7 @@ impl<S: Shards> Clients<S> {
         };
         self.tracer.closed(&conn.stream);
         if conn.is_watched()
-            && let Err(error) = poller.forget(conn.stream.as_fd())
+            && let Err(error) = poller.forget_closing(conn.stream.as_fd())
         {
             log::warn!(target: LOG, "cannot forget connection error={error}");
         }

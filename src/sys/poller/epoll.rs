@@ -1,4 +1,4 @@
-//! Waiting on the epoll descriptor that `polling` made, without `polling`.
+//! Adding to the epoll descriptor that `polling` made, and waiting on it, without `polling`.
 //!
 //! This rests on how `polling` 3 uses it: the key is the event's data, and the descriptors it adds
 //! for itself (a timer and a wake-up, both silent as long as its own wait and `notify` are not
@@ -134,9 +134,29 @@ impl Waiter {
     }
 }
 
+/// Adds `fd` to what `poller` knows, with `interest` and nothing of urgent data.
+pub(super) fn add(
+    poller: &Poller,
+    fd: BorrowedFd<'_>,
+    key: usize,
+    interest: Interest,
+) -> io::Result<()> {
+    control(poller, libc::EPOLL_CTL_ADD, fd, key, interest)
+}
+
 /// Sets what `poller` reports about `fd`, which it knows: `interest`, and nothing of urgent data.
 pub(super) fn change(
     poller: &Poller,
+    fd: BorrowedFd<'_>,
+    key: usize,
+    interest: Interest,
+) -> io::Result<()> {
+    control(poller, libc::EPOLL_CTL_MOD, fd, key, interest)
+}
+
+fn control(
+    poller: &Poller,
+    operation: libc::c_int,
     fd: BorrowedFd<'_>,
     key: usize,
     interest: Interest,
@@ -155,11 +175,12 @@ pub(super) fn change(
         events: flags,
         u64: key as u64,
     };
-    // SAFETY: both descriptors are open, and the kernel reads `event` during the call only.
+    // SAFETY: both descriptors are open, and the kernel reads `event` during the call only. Its set
+    // refers to the open file and not to memory of ours, and drops it when the file is closed.
     let rc = unsafe {
         libc::epoll_ctl(
             poller.as_raw_fd(),
-            libc::EPOLL_CTL_MOD,
+            operation,
             fd.as_raw_fd(),
             &raw mut event,
         )

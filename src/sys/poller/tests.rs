@@ -81,6 +81,22 @@ fn interest_and_key_can_be_changed() {
 }
 
 #[test]
+fn what_is_closed_is_not_reported_again() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let mut poller = Poller::new().unwrap();
+    poller.watch(far.as_fd(), 1, Interest::READ).unwrap();
+    drop(near);
+    assert_eq!(wait(&mut poller, SOON), [gone(1)]);
+    poller.forget_closing(far.as_fd()).unwrap();
+    drop(far);
+    assert_eq!(wait(&mut poller, AT_ONCE), []);
+    // The next one has the same number, and is not in the set.
+    let (_near, far) = UnixStream::pair().unwrap();
+    poller.watch(far.as_fd(), 2, Interest::READ).unwrap();
+    assert_eq!(wait(&mut poller, AT_ONCE), []);
+}
+
+#[test]
 fn misuse_is_refused() {
     let (near, far) = UnixStream::pair().unwrap();
     let poller = Poller::new().unwrap();
