@@ -4,6 +4,7 @@
 use std::error;
 use std::fmt;
 
+use crate::base::limits::HOPELESS_STATUS;
 use crate::data::error::DataError;
 use crate::role::error::RoleError;
 use crate::sys::process::ProcessError;
@@ -24,6 +25,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The exit status with which a child tells its supervisor of this error.
+    #[must_use]
+    pub fn child_exit_code(&self) -> u8 {
+        match self {
+            Error::Role(RoleError::Wal(WalError::Damaged { .. } | WalError::Foreign { .. })) => {
+                HOPELESS_STATUS
+            }
+            Error::Role(_) | Error::Wal(_) | Error::Data(_) => self.exit_code(),
+        }
+    }
+
     /// The exit status that tells of this error.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -67,6 +79,7 @@ fn role_exit_code(error: &RoleError) -> u8 {
         | RoleError::WatchControl { .. }
         | RoleError::NoSetup
         | RoleError::GaveUp { .. }
+        | RoleError::Hopeless { .. }
         | RoleError::Forced => 1,
         RoleError::NoControlSocket { .. } => 5,
         RoleError::WatchListener { .. } => 2,

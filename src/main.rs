@@ -34,7 +34,11 @@ fn main() -> ExitCode {
         },
         Action::Child(dir) => match child::run(dir) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&parsed.program, &error.into()),
+            Err(error) => {
+                let error = Error::from(error);
+                complain(&parsed.program, Chain(&error));
+                ExitCode::from(error.child_exit_code())
+            }
         },
         Action::Wal(task) => match look(&task) {
             Ok(true) => ExitCode::SUCCESS,

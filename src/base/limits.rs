@@ -281,6 +281,10 @@ const _: () = assert!(
 /// is given up.
 pub const FAILED_STARTS_MAX: u32 = 5;
 
+/// Exit status of a child for which another start would change nothing (`EX_DATAERR` of
+/// `sysexits.h`): what its binlog has is to be looked at by somebody.
+pub const HOPELESS_STATUS: u8 = 65;
+
 /// Milliseconds between two questions whether a child still turns.
 pub const PING_EVERY_MS: u64 = 5_000;
 

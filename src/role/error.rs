@@ -1,6 +1,7 @@
 //! Why a process ends when nobody asked it to.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::net::listener::ListenError;
 use crate::role::control::ControlError;
@@ -95,6 +96,16 @@ pub enum RoleError {
         index: u16,
         /// How often it was tried.
         tries: u32,
+    },
+    /// An owner's binlog cannot be gone on with, and to try again would change nothing.
+    #[error("{role}/{index}: its binlog needs looking at, as it has said: {}", .folder.display())]
+    Hopeless {
+        /// What the child is.
+        role: &'static str,
+        /// Which of its role.
+        index: u16,
+        /// Where its binlog is.
+        folder: PathBuf,
     },
     /// Everything was ended at once, because it was asked for twice.
     #[error("ended at once")]

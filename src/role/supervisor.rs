@@ -214,6 +214,11 @@ impl Supervisor {
                 Ok(())
             }
             Outcome::Forced => Err(RoleError::Forced),
+            Outcome::Hopeless(seat) => Err(RoleError::Hopeless {
+                role: seat.role.name(),
+                index: seat.index,
+                folder: self.children.folder(seat.index),
+            }),
             Outcome::GaveUp(seat) => Err(RoleError::GaveUp {
                 role: seat.role.name(),
                 index: seat.index,

@@ -1,9 +1,10 @@
 //! Files of an owner that are torn or damaged.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 
 use crate::end_and_start;
 use crate::fixture::{START_LIMIT, wait_until};
@@ -109,6 +110,12 @@ fn damage_in_the_middle_stops_the_start_unless_it_is_to_be_passed_over() {
     });
     let output = patient.fleet.server.output();
     assert_eq!(status.expect("it ends").code(), Some(1), "{output}");
+    let folder = path(&patient.fleet);
+    let folder = folder.parent().expect("it is in a folder").display();
+    let told = format!("owner/1: its binlog needs looking at, as it has said: {folder}");
+    assert!(output.contains(&told), "{output}");
+    let tries = output.matches("binlog.1 is damaged at ").count();
+    assert_eq!(tries, 1, "to try again would change nothing: {output}");
     let told = "owner 1: binlog: binlog.1 is damaged at ";
     let line = output.lines().find(|line| line.contains(told));
     let line = line.unwrap_or_else(|| panic!("{output}"));
@@ -128,4 +135,48 @@ fn damage_in_the_middle_stops_the_start_unless_it_is_to_be_passed_over() {
     patient.expect([true, false, false]);
     let output = patient.fleet.server.output();
     assert!(output.contains("passed over"), "{output}");
+}
+
+// R4.5
+#[test]
+fn an_owner_that_finds_damage_when_it_is_started_again_keeps_nobody_else_from_serving() {
+    let fleet = keep(&["-f", "0"]);
+    let mut peer = fleet.peer();
+    settle(&mut peer, &fleet.tube(1, 0));
+    let ids = [put(&mut peer, b"work"), put(&mut peer, b"more")];
+    let log = path(&fleet);
+    let damage = || {
+        let mut bytes = fs::read(&log).expect("the file is there");
+        let at = bytes.iter().position(|&byte| byte == b'w').expect("a body");
+        bytes[at] ^= 0x80;
+        (at, bytes[at])
+    };
+    let (at, damaged) = damage();
+    let file = File::options()
+        .write(true)
+        .open(&log)
+        .expect("it is opened");
+    let write = |byte: u8| file.write_all_at(&[byte], at as u64).expect("written");
+    write(damaged);
+    kill(fleet.owner(1), Signal::SIGKILL).expect("it was there");
+    let tries = || {
+        fleet
+            .server
+            .output()
+            .matches("binlog.1 is damaged at ")
+            .count()
+    };
+    assert!(
+        wait_until(START_LIMIT, || tries() >= 2),
+        "it is tried again"
+    );
+
+    let mut other = fleet.peer();
+    settle(&mut other, &fleet.tube(0, 0));
+    let id = put(&mut other, b"work");
+    assert!(is_there(&mut other, id));
+    write(damaged ^ 0x80);
+    fleet.wait_until_whole();
+    let mut peer = fleet.peer();
+    assert_eq!(ids.map(|id| is_there(&mut peer, id)), [true, true]);
 }

@@ -6,11 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use super::LOG;
 use super::counts::Rounds;
 use super::places::{Action, Ended, Occupant, Places, Role, Seat};
 use crate::base::ids::RunId;
+use crate::base::limits::HOPELESS_STATUS;
 use crate::base::time::Nanos;
 use crate::cli::{CHILD_WORD, Sharding};
 use crate::net::listener::Listener;
@@ -18,7 +20,7 @@ use crate::net::stream::Stream;
 use crate::role::control::ControlSocket;
 use crate::role::error::RoleError;
 use crate::sys::poller::{Interest, Poller};
-use crate::sys::spawn::{Child, Program};
+use crate::sys::spawn::{Child, End, Program};
 use crate::wal::topology::DataDir;
 use crate::wire::control::Control;
 use crate::wire::setup::{Peer, Setup};
@@ -83,6 +85,12 @@ impl Children {
     /// How many owners and frontends there are to be.
     pub(super) fn shares(&self) -> (u16, u16) {
         (self.common.owners, self.common.frontends)
+    }
+
+    /// Where the owner has its binlog.
+    pub(super) fn folder(&self, owner: u16) -> PathBuf {
+        let data = self.common.data.as_ref();
+        data.map_or_else(PathBuf::new, |data| data.owner(owner))
     }
 
     pub(super) fn close_listeners(&mut self) {
@@ -262,9 +270,13 @@ impl Children {
             let Some(running) = &mut self.running[number] else {
                 continue;
             };
+            let mut is_hopeless = false;
             let how = match running.child.ended() {
                 Ok(None) => continue,
-                Ok(Some(end)) => end.to_string(),
+                Ok(Some(end)) => {
+                    is_hopeless = end == End::Exited(HOPELESS_STATUS.into());
+                    end.to_string()
+                }
                 Err(error) => {
                     log::error!(target: LOG, "{error} cause={:?}", error.source());
                     "unknown".to_owned()
@@ -276,6 +288,9 @@ impl Children {
             let seat = places.seat(number);
             if let Some(ended) = places.on_end(now, seat) {
                 report_end(seat, ended, &how, self.common.data.is_some());
+            }
+            if is_hopeless {
+                places.on_hopeless(now, seat);
             }
         }
     }

@@ -82,6 +82,8 @@ pub enum Outcome {
     Forced,
     /// This child does not start.
     GaveUp(Seat),
+    /// This child says that it cannot start, however often it is tried.
+    Hopeless(Seat),
 }
 
 /// What is known of a child that has ended.
@@ -209,6 +211,15 @@ impl Places {
             self.kill(now, Outcome::GaveUp(seat));
         }
         Some(ended)
+    }
+
+    /// The child there, which has ended, has said that another start would change nothing. Before
+    /// clients are served that is the end; later its tubes alone are out of reach, and it is tried
+    /// again all the same, because somebody may have mended what is wrong.
+    pub fn on_hopeless(&mut self, now: Nanos, seat: Seat) {
+        if matches!(self.phase, Phase::Starting) {
+            self.kill(now, Outcome::Hopeless(seat));
+        }
     }
 
     /// The child there has closed its socket. It is about to end, and not waited for without end.
