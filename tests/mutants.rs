@@ -143,10 +143,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "what is behind a reserve that waits is done at once",
         test: TWIN,
-        file: "src/role/hub.rs",
+        file: "src/channel/far.rs",
         changes: &[(
-            "if kind.refers_back() || !end.keeps(from.session) {",
-            "if kind.refers_back() || from.session.number > 0 {",
+            "is_behind: is_behind && !kind.refers_back(),",
+            "is_behind: is_behind && kind.refers_back(),",
         )],
     },
     Mutant {

@@ -60,6 +60,25 @@ struct Known {
     behind: Option<Box<Behind>>,
 }
 
+impl Known {
+    /// The checks that need to know the session.
+    fn check(&self, header: &Header, kind: OpKind) -> Result<(), Refusal> {
+        let (request, last) = (header.request, self.last);
+        let is_in_order = if header.continues {
+            request == last
+        } else if kind.refers_back() {
+            request != Seq::NONE && request <= last
+        } else {
+            request > last || (kind.introduces() && request == Seq::NONE && last == Seq::NONE)
+        };
+        if is_in_order {
+            Ok(())
+        } else {
+            Err(Refusal::Request)
+        }
+    }
+}
+
 /// What a frontend has asked.
 #[derive(Debug)]
 pub enum Asked<'a> {
@@ -75,6 +94,8 @@ pub enum Asked<'a> {
         kind: OpKind,
         /// Its fields and body. There is no memory for the body if it has none though its kind has.
         message: Message<'a>,
+        /// Whether it is to be kept: the session waits, or has asks that are kept.
+        is_behind: bool,
     },
     /// It says nothing more, because of what we have said if there is a reason.
     Goodbye(Option<Refusal>),
@@ -137,10 +158,9 @@ impl FarEnd {
         match header.kind {
             Kind::Control(kind) => self.take_control(kind, caller, frame.meta),
             Kind::Op(_) if !self.is_greeted => Err(Refusal::Order),
-            Kind::Op(kind) => match self.check(&header, kind) {
-                Ok(()) => self.take_op(caller, kind, frame),
-                Err(refusal) if refusal.costs_link() => Err(refusal),
-                Err(refusal) => Ok(self.refuse(caller, &header, refusal)),
+            Kind::Op(kind) => match self.take_op(caller, kind, frame) {
+                Err(refusal) if !refusal.costs_link() => Ok(self.refuse(caller, &header, refusal)),
+                taken => taken,
             },
             Kind::Event(_) => Err(Refusal::Kind),
         }
@@ -152,15 +172,6 @@ impl FarEnd {
         if let Some(known) = self.sessions.get_mut(&from.session.number) {
             known.behind.get_or_insert_default().begin_wait(from.seq);
         }
-    }
-
-    /// Whether what the session asks is to be kept.
-    #[must_use]
-    pub fn keeps(&self, session: SessionId) -> bool {
-        let known = self.sessions.get(&session.number);
-        known
-            .and_then(|known| known.behind.as_ref())
-            .is_some_and(|behind| behind.is_in_the_way())
     }
 
     /// Keeps what the session asks until it does not wait any more.
@@ -308,26 +319,6 @@ impl FarEnd {
         Asked::Detach(session)
     }
 
-    /// The checks that need to know the session.
-    fn check(&self, header: &Header, kind: OpKind) -> Result<(), Refusal> {
-        let Some(known) = self.sessions.get(&header.session) else {
-            return Err(Refusal::Session);
-        };
-        let (request, last) = (header.request, known.last);
-        let is_in_order = if header.continues {
-            request == last
-        } else if kind.refers_back() {
-            request != Seq::NONE && request <= last
-        } else {
-            request > last || (kind.introduces() && request == Seq::NONE && last == Seq::NONE)
-        };
-        if is_in_order {
-            Ok(())
-        } else {
-            Err(Refusal::Request)
-        }
-    }
-
     fn take_op<'a>(
         &mut self,
         from: Caller,
@@ -335,10 +326,11 @@ impl FarEnd {
         frame: Frame<'a>,
     ) -> Result<Asked<'a>, Refusal> {
         let header = frame.header;
-        let message = self.assembler.take(frame)?;
         let Some(known) = self.sessions.get_mut(&header.session) else {
             return Err(Refusal::Session);
         };
+        known.check(&header, kind)?;
+        let message = self.assembler.take(frame)?;
         if !header.continues {
             let cost = cost_of(header.body_len);
             self.credit.spend(cost)?;
@@ -349,13 +341,15 @@ impl FarEnd {
             return Ok(Asked::Nothing);
         };
         self.owed.add(known.cost);
+        let behind = known.behind.as_ref();
+        let is_behind = behind.is_some_and(|behind| behind.is_in_the_way());
         Ok(Asked::Op {
             from,
             kind,
             message,
+            is_behind: is_behind && !kind.refers_back(),
         })
     }
-
     /// Tells the frontend. What it had to pay it gets back.
     fn refuse<'a>(&mut self, caller: Caller, header: &Header, refusal: Refusal) -> Asked<'a> {
         if !header.continues {

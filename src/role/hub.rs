@@ -213,7 +213,14 @@ impl<Q: Queue> Hub<Q> {
                 from,
                 kind,
                 message,
-            } => self.take_op(now, from, kind, message)?,
+                is_behind: false,
+            } => self.submit(now, from, kind, &message, None)?,
+            Asked::Op {
+                from,
+                kind,
+                message,
+                is_behind: true,
+            } => self.keep(from, kind, message)?,
             Asked::Refused(refusal) => self.refusals.count(refusal),
             Asked::Nothing => {}
             Asked::Goodbye(_) => return Ok(false),
@@ -222,25 +229,16 @@ impl<Q: Queue> Hub<Q> {
         Ok(true)
     }
 
-    /// Does what a session asks, or keeps it until the session does not wait any more.
-    fn take_op(
-        &mut self,
-        now: Nanos,
-        from: Caller,
-        kind: OpKind,
-        message: Message<'_>,
-    ) -> Result<(), Refusal> {
-        let Some(end) = self.end(from.session.frontend) else {
-            return Ok(());
-        };
-        if kind.refers_back() || !end.keeps(from.session) {
-            return self.submit(now, from, kind, &message, None);
-        }
+    /// Keeps what a session asks until it does not wait any more.
+    fn keep(&mut self, from: Caller, kind: OpKind, message: Message<'_>) -> Result<(), Refusal> {
         if !lacks_body(kind, &message) {
             // What says nothing is to be refused at once.
             op::decode(kind, &message.meta, message.body.clone())?;
         }
-        end.keep(from, kind, message)
+        match self.end(from.session.frontend) {
+            Some(end) => end.keep(from, kind, message),
+            None => Ok(()),
+        }
     }
 
     /// Does what was kept of sessions that have been answered meanwhile, which may answer others.

@@ -12,7 +12,7 @@ use crate::session::shards::ShardMap;
 use crate::sys::poller::{Interest, Poller};
 use crate::wire::control::Hello;
 use crate::wire::frame::Frame;
-use crate::wire::header::{Ends, Expected};
+use crate::wire::header::{Ends, Expected, Header};
 use crate::wire::refusal::Refusal;
 use crate::wire::setup::{Peer, Setup};
 
@@ -101,17 +101,16 @@ impl Links {
         let read = place.link.read();
         let (incoming, _) = place.link.halves();
         loop {
-            let next = incoming.next_frame(|bytes| Frame::len(bytes, expected));
-            let frame = match next {
-                Ok(Some(mut bytes)) => Frame::cut(&mut bytes, expected),
+            let mut header = None;
+            let next = incoming.next_frame(|bytes| {
+                header = Frame::head(bytes, expected)?;
+                Ok(header.as_ref().map(Header::frame_len))
+            });
+            let taken = match next.map(|bytes| header.zip(bytes)) {
+                Ok(Some((header, bytes))) => Frame::of(header, bytes).map_or(Ok(true), &mut take),
                 Ok(None) => break,
-                Err(FrameError::Unreadable { source }) => Err(source),
-                Err(FrameError::Length { .. }) => Err(Refusal::PartLength),
-            };
-            let taken = match frame {
-                Ok(Some(frame)) => take(frame),
-                Ok(None) => Ok(true),
-                Err(refusal) => Err(Some(refusal)),
+                Err(FrameError::Unreadable { source }) => Err(Some(source)),
+                Err(FrameError::Length { .. }) => Err(Some(Refusal::PartLength)),
             };
             if !taken.map_err(|why| why.map_or(Lost::Ended, Lost::Refused))? {
                 return Ok(());

@@ -20,17 +20,27 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// How many bytes the frame has that `bytes` begin with. None until its header is there.
+    /// The header of the frame that `bytes` begin with. None until all of it is there.
     ///
     /// # Errors
-    /// Whatever is wrong with its header.
-    pub fn len(bytes: &[u8], expected: &Expected) -> Result<Option<usize>, Refusal> {
-        let Some(head) = bytes.first_chunk::<HEADER_LEN>() else {
-            return Ok(None);
-        };
-        let header = Header::decode(head, expected)?;
-        let rest = usize::from(header.meta_len) + header.part_len as usize;
-        Ok(Some(HEADER_LEN + rest))
+    /// Whatever is wrong with it.
+    #[inline]
+    pub fn head(bytes: &[u8], expected: &Expected) -> Result<Option<Header>, Refusal> {
+        match bytes.first_chunk() {
+            Some(head) => Header::decode(head, expected).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The frame that `bytes` begin with, whose header was read already. None if not all of it is
+    /// there.
+    #[inline]
+    #[must_use]
+    pub fn of(header: Header, bytes: &'a [u8]) -> Option<Frame<'a>> {
+        let rest = bytes.get(HEADER_LEN..)?;
+        let (meta, rest) = rest.split_at_checked(usize::from(header.meta_len))?;
+        let part = rest.get(..header.part_len as usize)?;
+        Some(Frame { header, meta, part })
     }
 
     /// Takes a frame off the front of `bytes`. None, and nothing is taken, until all of it is
@@ -40,18 +50,14 @@ impl<'a> Frame<'a> {
     /// Whatever is wrong with its header, as soon as that is there. Where the next frame begins is
     /// not known then.
     pub fn cut(bytes: &mut &'a [u8], expected: &Expected) -> Result<Option<Frame<'a>>, Refusal> {
-        let Some((head, rest)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+        let Some(header) = Frame::head(bytes, expected)? else {
             return Ok(None);
         };
-        let header = Header::decode(head, expected)?;
-        let Some((meta, rest)) = rest.split_at_checked(usize::from(header.meta_len)) else {
-            return Ok(None);
-        };
-        let Some((part, rest)) = rest.split_at_checked(header.part_len as usize) else {
-            return Ok(None);
-        };
-        *bytes = rest;
-        Ok(Some(Frame { header, meta, part }))
+        let frame = Frame::of(header, bytes);
+        if frame.is_some() {
+            *bytes = &bytes[header.frame_len()..];
+        }
+        Ok(frame)
     }
 }
 
@@ -173,7 +179,8 @@ fn write_parted(
     out.extend_from_slice(part);
     header.meta_len = u16::try_from(meta_len).expect("metadata is short");
     header.part_len = part.len() as u32;
-    out[start..start + HEADER_LEN].copy_from_slice(&header.encode());
+    let head = out[start..].first_chunk_mut::<HEADER_LEN>();
+    header.encode_to(head.expect("room was made"));
 
     let left = header.body_len - header.part_len;
     (left > 0).then_some(Rest {

@@ -92,6 +92,14 @@ impl Header {
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
+        self.encode_to(&mut bytes);
+        bytes
+    }
+
+    /// Writes its bytes where they are to be: to move what has just been written in small pieces
+    /// costs more than the writing.
+    #[inline]
+    pub fn encode_to(&self, bytes: &mut [u8; HEADER_LEN]) {
         let flags = if self.continues { CONTINUES } else { 0 };
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&WIRE_VERSION.to_le_bytes());
@@ -105,7 +113,6 @@ impl Header {
         bytes[36..44].copy_from_slice(&self.request.0.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.body_len.to_le_bytes());
         bytes[48..52].copy_from_slice(&self.part_len.to_le_bytes());
-        bytes
     }
 
     /// The header that `bytes` are, if it is one that may come over this link. What needs to be
@@ -113,6 +120,7 @@ impl Header {
     ///
     /// # Errors
     /// The first [`Refusal`] that applies, in the order of their numbers.
+    #[inline]
     pub fn decode(bytes: &[u8; HEADER_LEN], expected: &Expected) -> Result<Header, Refusal> {
         let fields = Fields::read(bytes)?;
         let ends = fields.check_ends(&expected.ends)?;
@@ -132,6 +140,13 @@ impl Header {
         };
         header.check_lengths(expected.body_len_max)?;
         Ok(header)
+    }
+
+    /// Bytes of the whole frame.
+    #[inline]
+    #[must_use]
+    pub fn frame_len(&self) -> usize {
+        HEADER_LEN + usize::from(self.meta_len) + self.part_len as usize
     }
 
     fn check_lengths(&self, body_len_max: u32) -> Result<(), Refusal> {
