@@ -374,6 +374,27 @@ fn a_job_that_waits_costs_little_and_leaves_nothing() {
     }
 }
 
+/// Most bytes for a tube that is watched and has never had a job, the entry in the client's list of
+/// watched tubes included.
+const EMPTY_TUBE_BYTES_MAX: usize = 400;
+
+// R3.6
+#[test]
+fn an_empty_tube_costs_little() {
+    const COUNT: usize = 100_000;
+    let mut driver = Driver::new();
+    let worker = driver.open();
+    let before = BYTES.get();
+    let line = &mut Vec::with_capacity(64);
+    for number in 0..COUNT as u64 {
+        numbered(line, "watch tube-", number, "");
+        driver.say(worker, "", line, "WATCHING");
+    }
+    let each = (BYTES.get() - before).cast_unsigned() / COUNT;
+    eprintln!("bytes of an empty tube: {each}");
+    assert!(each <= EMPTY_TUBE_BYTES_MAX, "{each} bytes each");
+}
+
 /// Most bytes for a session that was just opened, and for one that has used, watched and held
 /// something. More than half is the entry in the table of sessions, and of the rest most is the
 /// shard's record of the client; then come the lists of watched tubes and, once there has been a

@@ -18,6 +18,11 @@ use crate::base::heap::{Entry, Heap};
 pub struct Queue<K> {
     /// The least of all: it is looked at several times for each change.
     first: Option<Entry<K>>,
+    /// All of them. None if there has never been one: many queues never have any.
+    entries: Option<Box<Entries<K>>>,
+}
+
+struct Entries<K> {
     run: Run<K>,
     heap: Heap<K>,
 }
@@ -29,6 +34,14 @@ impl<K> Default for Queue<K> {
     fn default() -> Queue<K> {
         Queue {
             first: None,
+            entries: None,
+        }
+    }
+}
+
+impl<K> Default for Entries<K> {
+    fn default() -> Entries<K> {
+        Entries {
             run: Run::default(),
             heap: Heap::default(),
         }
@@ -50,16 +63,18 @@ impl<K: Ord + Copy> Queue<K> {
 
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = Entry<K>> {
-        self.run.iter().chain(self.heap.iter())
+        let all = self.entries.iter();
+        all.flat_map(|all| all.run.iter().chain(all.heap.iter()))
     }
 
     /// The entry with this key, if it is at `position`. For checks: looks at all that are there.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn at(&self, position: u32, key: K) -> Option<Entry<K>> {
+        let all = self.entries.as_ref()?;
         let found = if position == IN_RUN {
-            self.run.iter().find(|entry| entry.key == key)
+            all.run.iter().find(|entry| entry.key == key)
         } else {
-            self.heap.iter().nth(position as usize)
+            all.heap.iter().nth(position as usize)
         };
         found.filter(|entry| entry.key == key)
     }
@@ -69,11 +84,12 @@ impl<K: Ord + Copy> Queue<K> {
         if self.first.is_none_or(|first| key < first.key) {
             self.first = Some(Entry { key, slot });
         }
-        if self.run.last().is_none_or(|last| last.key < key) {
-            self.run.push(Entry { key, slot });
+        let all = self.entries.get_or_insert_default();
+        if all.run.last().is_none_or(|last| last.key < key) {
+            all.run.push(Entry { key, slot });
             placed(slot, IN_RUN);
         } else {
-            self.heap.push(key, slot, placed);
+            all.heap.push(key, slot, placed);
         }
     }
 
@@ -82,14 +98,15 @@ impl<K: Ord + Copy> Queue<K> {
     /// # Panics
     /// If it is not.
     pub fn remove(&mut self, position: u32, key: K, placed: impl FnMut(u32, u32)) -> Entry<K> {
+        let all = self.entries.as_mut().expect("there is an entry");
         let removed = if position == IN_RUN {
-            self.run.remove(key)
+            all.run.remove(key)
         } else {
-            self.heap.remove(position, placed)
+            all.heap.remove(position, placed)
         };
         debug_assert!(removed.key == key, "an entry is where it was placed");
         if self.first.is_some_and(|first| first.key == key) {
-            self.first = self.least();
+            self.first = all.least();
         }
         removed
     }
@@ -102,7 +119,9 @@ impl<K: Ord + Copy> Queue<K> {
         let entry = self.remove(position, key, &mut placed);
         self.push(changed, entry.slot, placed);
     }
+}
 
+impl<K: Ord + Copy> Entries<K> {
     fn least(&self) -> Option<Entry<K>> {
         match (self.run.first(), self.heap.first()) {
             (Some(one), Some(other)) => Some(if one.key < other.key { one } else { other }),
@@ -284,7 +303,7 @@ mod tests {
                     queue.remove(IN_RUN, n, |_, _| {});
                 }
             }
-            let run = &queue.run;
+            let run = &queue.entries.expect("there were some").run;
             assert!(run.chunks.len() == 1 && run.chunks.capacity() <= KEPT_CAPACITY);
             assert!(run.chunks[0].capacity() <= KEPT_CAPACITY && run.spare.capacity() == 0);
         }

@@ -29,7 +29,7 @@ def main():
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--seconds", type=float, default=1)
     options.add_argument("--rows", default="")
-    options.add_argument("--place", choices=("apart", "together"), default="apart",
+    options.add_argument("--place", choices=("apart", "together"), default="together",
                          help="owners on the CPU of the load, or on that of the frontends")
     options.add_argument("binary", metavar="BINARY")
     o = options.parse_args()
