@@ -1,5 +1,5 @@
 //! Slots with stable `u32` keys. Keys are reused; a slot that is reused costs no allocation, and
-//! the memory of slots goes back page by page, see [`crate::base::pages`].
+//! the memory of slots goes back page by page, see `base::pages`.
 
 use std::ops::{Index, IndexMut};
 

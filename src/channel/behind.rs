@@ -13,9 +13,12 @@ use crate::wire::refusal::Refusal;
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
-    /// The ask with which the session waits, if it waits.
-    wait: Option<Seq>,
-    asks: VecDeque<Kept>,
+    /// The ask with which the session waits; [`Seq::NONE`] if it does not. Every reserve comes by
+    /// here, and most find a job at once: nothing is allocated for it.
+    wait: Seq,
+    /// Only there if something is kept.
+    #[expect(clippy::box_collection, reason = "every session has one of these")]
+    asks: Option<Box<VecDeque<Kept>>>,
 }
 
 /// An ask that is kept.
@@ -32,19 +35,19 @@ pub struct Kept {
 impl Behind {
     /// Whether what comes is to be kept.
     pub(super) fn is_in_the_way(&self) -> bool {
-        self.wait.is_some() || !self.asks.is_empty()
+        self.wait != Seq::NONE || self.asks.is_some()
     }
 
     /// The session may wait with this ask.
     pub(super) fn begin_wait(&mut self, seq: Seq) {
-        self.wait = Some(seq);
+        self.wait = seq;
     }
 
     /// The ask has been answered. Whether something that is kept can be done now.
     pub(super) fn end_wait(&mut self, seq: Seq) -> bool {
-        if self.wait == Some(seq) {
-            self.wait = None;
-            return !self.asks.is_empty();
+        if self.wait == seq {
+            self.wait = Seq::NONE;
+            return self.asks.is_some();
         }
         false
     }
@@ -59,10 +62,11 @@ impl Behind {
         kind: OpKind,
         message: Message<'_>,
     ) -> Result<(), Refusal> {
-        if self.asks.len() >= AHEAD_ASKS_MAX as usize {
+        let asks = self.asks.get_or_insert_default();
+        if asks.len() >= AHEAD_ASKS_MAX as usize {
             return Err(Refusal::Credit);
         }
-        self.asks.push_back(Kept {
+        asks.push_back(Kept {
             from,
             kind,
             message: message.into_owned(),
@@ -72,10 +76,15 @@ impl Behind {
 
     /// Takes the ask that is to be done next, if one can be done.
     pub(super) fn next(&mut self) -> Option<Kept> {
-        if self.wait.is_some() {
+        if self.wait != Seq::NONE {
             return None;
         }
-        self.asks.pop_front()
+        let asks = self.asks.as_mut()?;
+        let next = asks.pop_front();
+        if asks.is_empty() {
+            self.asks = None;
+        }
+        next
     }
 }
 

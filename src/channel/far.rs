@@ -56,8 +56,7 @@ struct Known {
     last: Seq,
     /// Bytes of credit that the request took of which not all has come.
     cost: u64,
-    /// Only there while the session waits, or has asks that are kept.
-    behind: Option<Box<Behind>>,
+    behind: Behind,
 }
 
 impl Known {
@@ -170,7 +169,7 @@ impl FarEnd {
     /// asks meanwhile is to be kept.
     pub fn begin_wait(&mut self, from: Caller) {
         if let Some(known) = self.sessions.get_mut(&from.session.number) {
-            known.behind.get_or_insert_default().begin_wait(from.seq);
+            known.behind.begin_wait(from.seq);
         }
     }
 
@@ -185,23 +184,14 @@ impl FarEnd {
         message: Message<'_>,
     ) -> Result<(), Refusal> {
         match self.sessions.get_mut(&from.session.number) {
-            Some(known) => {
-                let behind = known.behind.get_or_insert_default();
-                behind.keep(from, kind, message)
-            }
+            Some(known) => known.behind.keep(from, kind, message),
             None => Ok(()),
         }
     }
 
     /// Takes what is to be done next of what was kept of the session, if it does not wait.
     pub fn next_kept(&mut self, session: SessionId) -> Option<Kept> {
-        let known = self.sessions.get_mut(&session.number)?;
-        let behind = known.behind.as_mut()?;
-        let next = behind.next();
-        if !behind.is_in_the_way() {
-            known.behind = None;
-        }
-        next
+        self.sessions.get_mut(&session.number)?.behind.next()
     }
 
     /// The session is told something. It leaves when `ticket` is confirmed, and after all that was
@@ -211,16 +201,7 @@ impl FarEnd {
             return false;
         };
         let ends_wait = matches!(event, Event::Reserved { .. } | Event::Cancelled);
-        let can_go_on = match &mut known.behind {
-            Some(behind) if ends_wait => {
-                let can_go_on = behind.end_wait(to.seq);
-                if !behind.is_in_the_way() {
-                    known.behind = None;
-                }
-                can_go_on
-            }
-            Some(_) | None => false,
-        };
+        let can_go_on = ends_wait && known.behind.end_wait(to.seq);
         self.say(ticket, to, event);
         can_go_on
     }
@@ -303,7 +284,7 @@ impl FarEnd {
         let known = Known {
             last: Seq::NONE,
             cost: 0,
-            behind: None,
+            behind: Behind::default(),
         };
         self.sessions.insert(caller.session.number, known);
         Asked::Attach(caller.session)
@@ -341,8 +322,7 @@ impl FarEnd {
             return Ok(Asked::Nothing);
         };
         self.owed.add(known.cost);
-        let behind = known.behind.as_ref();
-        let is_behind = behind.is_some_and(|behind| behind.is_in_the_way());
+        let is_behind = known.behind.is_in_the_way();
         Ok(Asked::Op {
             from,
             kind,
