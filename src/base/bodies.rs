@@ -83,8 +83,8 @@ impl Class {
 }
 
 impl Bodies {
-    /// Keeps a body until [`Bodies::remove`]. A small one is copied, a
-    /// large one shared, unless it is only lent.
+    /// Keeps a body until [`Bodies::remove`]. A small one is copied, a large one shared, unless it
+    /// is only lent.
     pub fn insert(&mut self, body: &BodyCow<'_>) -> Kept {
         let len = body.len();
         let at = if len == 0 {

@@ -124,18 +124,20 @@ impl Session {
             Command::PeekReady
             | Command::PeekDelayed
             | Command::PeekBuried
-            | Command::Kick { .. } => self.ask_one(self.used_at),
-            Command::Peek(id)
-            | Command::ReserveJob(id)
-            | Command::Delete(id)
-            | Command::Release { id, .. }
-            | Command::Bury { id, .. }
-            | Command::KickJob(id)
-            | Command::Touch(id)
-            | Command::StatsJob(id) => self.ask_one(map.of_job(id)),
-            Command::StatsTube(tube) | Command::PauseTube { tube, .. } => {
-                self.ask_one(map.of_tube(tube))
-            }
+            | Command::Kick { .. }
+            | Command::Peek(_)
+            | Command::ReserveJob(_)
+            | Command::Delete(_)
+            | Command::Release { .. }
+            | Command::Bury { .. }
+            | Command::KickJob(_)
+            | Command::Touch(_)
+            | Command::StatsJob(_)
+            | Command::StatsTube(_)
+            | Command::PauseTube { .. } => match self.sole_target(command, room.desk) {
+                Some(shard) => self.ask_one(shard),
+                None => Step::Done,
+            },
         }
     }
 
